@@ -29,6 +29,7 @@ from jax import export
 from jax.sharding import NamedSharding, PartitionSpec
 
 from grader.chips.topologies import Topology
+from grader.hlo.written import Written, written_in
 from grader.programs.program import without_places
 
 CACHE = "MANY_DEVICES_CACHE"  # the folder for what was compiled, where somebody has chosen one
@@ -60,7 +61,7 @@ class Request:
     """A program for a pod: its bytes, its arguments (shape, dtype, spec) leaf by leaf, which of them are given away.
 
     `mesh` has the sizes of the axes, `order` the pod's devices row by row through it; `written` is the source of the
-    function and of those that it calls by name, "" where it cannot be read.
+    function and of those that it calls by name, "" where it cannot be read. `collectives` are those of its author's.
     """
 
     program: bytes = field(repr=False)
@@ -70,6 +71,7 @@ class Request:
     arguments: tuple[Any, ...]
     donated: tuple[int, ...]
     written: str = ""
+    collectives: tuple[Written, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -97,28 +99,38 @@ def _digest(facts: Mapping[str, Any], content: bytes) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode() + content).hexdigest()
 
 
-def request(fn: Callable[..., Any], args: tuple[Any, ...], pod: Topology) -> Request:
-    """`fn(*args)` as a program for a pod, which nothing is run for.
+def request(
+    fn: Callable[..., Any], args: tuple[Any, ...], pod: Topology, kwargs: Mapping[str, Any] | None = None
+) -> Request:
+    """`fn(*args, **kwargs)` as a program for a pod, which nothing is run for.
 
     Args:
       fn: any function that JAX can trace. What `jax.jit` was told of donated arguments and of results' layouts holds.
-      args: arrays, or shapes (`jax.ShapeDtypeStruct`) with a `NamedSharding` on a mesh of the pod's size.
+      args, kwargs: arrays, or shapes (`jax.ShapeDtypeStruct`) with a `NamedSharding` on a mesh of the pod's size; what
+        is no array is part of the program.
       pod: for which.
 
     Raises:
       ValueError: an argument has no layout on a mesh, or the mesh is not of the pod's size.
     """
-    leaves, tree = jax.tree.flatten(args)
+    everything, tree = jax.tree.flatten((args, dict(kwargs or {})))
+    leaves = [leaf for leaf in everything if _is_array(leaf)]
     mesh = _mesh(leaves)
     sizes = dict(mesh.shape)
     order = pod.order(sizes)
     shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=_layout(x, mesh)) for x in leaves]
     wrapped: Any = fn if hasattr(fn, "trace") else jax.jit(fn)
 
-    def program(*arrays: Any) -> Any:  # by this name the report knows where the function's own names begin
-        return jax.tree.leaves(wrapped(*jax.tree.unflatten(tree, arrays)))
+    def given(arrays: Iterable[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        rest = iter(arrays)
+        return jax.tree.unflatten(tree, [next(rest) if _is_array(leaf) else leaf for leaf in everything])
 
-    told = jax.tree.leaves(wrapped.trace(*jax.tree.unflatten(tree, shapes)).args_info)
+    def program(*arrays: Any) -> Any:  # by this name the report knows where the function's own names begin
+        own, named = given(arrays)
+        return jax.tree.leaves(wrapped(*own, **named))
+
+    own, named = given(shapes)
+    traced = wrapped.trace(*own, **named)
     with without_places():
         exported = export.export(jax.jit(program), platforms=["tpu"])(*shapes)
     return Request(
@@ -127,9 +139,21 @@ def request(fn: Callable[..., Any], args: tuple[Any, ...], pod: Topology) -> Req
         sizes,
         order,
         tuple((list(x.shape), str(x.dtype), spec_as_json(x.sharding.spec)) for x in shapes),
-        tuple(k for k, info in enumerate(told) if info.donated),
+        _donated(traced, shapes),
         "\n".join(_sources(inspect.unwrap(fn), set())),
+        tuple(written_in(traced.jaxpr)),
     )
+
+
+def _is_array(leaf: Any) -> bool:
+    return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+
+
+def _donated(traced: Any, shapes: Iterable[Any]) -> tuple[int, ...]:
+    """The numbers of the arrays that are given away. (Traced are also numbers that are no arrays.)"""
+    told = iter(jax.tree.leaves(traced.args_info))
+    alike = (next(info for info in told if (info.shape, info.dtype) == (x.shape, x.dtype)) for x in shapes)
+    return tuple(k for k, info in enumerate(alike) if info.donated)
 
 
 def _sources(fn: Any, seen: set[str]) -> list[str]:

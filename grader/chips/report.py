@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
+import html
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, overload
 
+from grader.chips.buffers import Buffer, largest
 from grader.chips.compiling import NoCompiler, Request, answer, request
-from grader.chips.hlo import parsed
-from grader.chips.schedule import Buffer, largest, schedule
 from grader.chips.topologies import CHIPS, GIB, SOURCE, Topology, topology
-from grader.programs.program import trace
-from grader.programs.report import Report, report
-from grader.programs.structure import Collective
+from grader.hlo.collectives import CompiledCollective
+from grader.hlo.lowering import CompiledProgram, compiled
+from grader.hlo.meshes import NamedMesh
+from grader.hlo.reading import NOTHING
+from grader.hlo.report import Report, report
+from grader.hlo.text import parsed
 
 
 @dataclass(frozen=True)
@@ -64,21 +65,17 @@ class Refusal:
     roomier: str = ""
 
 
-@dataclass(frozen=True)
-class PodReport:
-    """A program as the compiler of a pod's chips made it. All numbers are for one device.
+@dataclass(frozen=True, repr=False)
+class PodReport(Report):
+    """A program as the compiler of a pod's chips made it.
 
     `collectives` come in the order in which they start; `meanwhile` of each is the FLOPs of matmuls between its start
-    and the point where its result is waited for, in one turn of the loop around it. `flops` are those of all matmuls,
-    loops multiplied out. `order` has the pod's devices row by row through the mesh. `seconds` is how long compiling
-    took.
+    and the point where its result is waited for, in one iteration of the loop around it. `order` has the pod's devices
+    row by row through the mesh. `seconds` is how long compiling took.
     """
 
     topology: Topology
-    mesh: Mapping[str, int]
     order: tuple[int, ...]
-    collectives: tuple[Collective, ...]
-    flops: int
     memory: Memory | None
     refusal: Refusal | None
     seconds: float
@@ -90,21 +87,7 @@ class PodReport:
     @property
     def held(self) -> int:
         """Bytes that are held at the peak; what was wanted, where the compiler refuses."""
-        if self.refusal:
-            return self.refusal.wanted
-        return self.memory.peak if self.memory else 0
-
-    @property
-    def bytes_sent(self) -> int:
-        return sum(c.bytes_sent for c in self.collectives)
-
-    @property
-    def bytes_along(self) -> dict[str, int]:
-        """Bytes that each device sends along each axis of the mesh, or along several together."""
-        sums: Counter[str] = Counter()
-        for c in self.collectives:
-            sums[", ".join(c.axes)] += c.bytes_sent
-        return dict(sums)
+        return self.refusal.wanted if self.refusal else self.peak_bytes or 0
 
     @property
     def roofline(self) -> Roofline:
@@ -112,32 +95,29 @@ class PodReport:
         chip = self.topology.chip
         return Roofline(self.flops / chip.flops, self.bytes_sent / chip.link)
 
-    def __repr__(self) -> str:
-        mesh = " × ".join(f"{name}={size}" for name, size in self.mesh.items())
-        lines = [f"mesh: {mesh} on {self.topology}", *self._sent(), *self._held()]
-        if self.fits:
-            lines.append(str(self.roofline))
-        return "\n".join(lines)
+    def heading(self) -> str:
+        return f"{super().heading()} on {self.topology}"
 
-    def _sent(self) -> list[str]:
-        if self.refusal:
-            return []
-        heading = "collectives (by the chip's compiler, in the order in which they start):"
-        alike = itertools.groupby(f"{c}{_beside(c)}" for c in self.collectives)
-        lines = [f"  {'' if (n := len(list(group))) == 1 else f'{n} of these: '}{text}" for text, group in alike]
-        total = f"per device: {self.bytes_sent:,} B sent, {self.flops:,} FLOPs in matmuls"
-        return [heading if lines else f"{heading[:-1]}: none", *lines, total]
-
-    def _held(self) -> list[str]:
-        room = _gib(self.topology.chip.room)
+    def lines(self) -> Iterator[str]:
+        if self.refusal is not None:
+            yield self.heading()
+            yield f"REFUSED: {self.refusal.words}"
+            if self.refusal.largest:
+                yield f"the largest arrays of the same program on {self.refusal.roomier}, which has room for it:"
+                yield from (f"  {buffer}" for buffer in self.refusal.largest)
+            return
+        yield from super().lines()
         if self.memory is not None:
-            return [f"HBM per device: {_gib(self.memory.peak)} of {room} at the peak ({self.memory})"]
-        assert self.refusal is not None
-        lines = [f"REFUSED: {self.refusal.words}"]
-        if self.refusal.largest:
-            lines.append(f"the largest arrays of the same program on {self.refusal.roomier}, which has room for it:")
-            lines += [f"  {buffer}" for buffer in self.refusal.largest]
-        return lines
+            room = _gib(self.topology.chip.room)
+            yield f"HBM per device: {_gib(self.memory.peak)} of {room} at the peak ({self.memory})"
+        yield str(self.roofline)
+
+    def described(self, c: CompiledCollective) -> str:
+        overlapping = f"{c.meanwhile:,} FLOPs an iteration" if c.meanwhile else "nothing"
+        return f"{c}, overlaps with {overlapping}"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(repr(self))}</pre>"
 
 
 @dataclass(frozen=True)
@@ -154,10 +134,6 @@ class Roofline:
         )
 
 
-def _beside(collective: Collective) -> str:
-    return f", beside {collective.meanwhile:,} FLOPs a turn" if collective.meanwhile else ", beside nothing"
-
-
 def _gib(count: int) -> str:
     return f"{count / GIB:,.2f} GiB" if count >= GIB / 100 else f"{count:,} B"
 
@@ -167,38 +143,46 @@ def _time(seconds: float) -> str:
 
 
 @overload
-def communication(fn: Callable[..., Any], *args: Any, on: None = None, seconds: float = 300.0) -> Report: ...
-@overload
-def communication(fn: Callable[..., Any], *args: Any, on: str, seconds: float = 300.0) -> PodReport: ...
 def communication(
-    fn: Callable[..., Any], *args: Any, on: str | None = None, seconds: float = 300.0
+    fn: Any, *args: Any, on: None = None, mesh: Any = None, seconds: float = 300.0, **kwargs: Any
+) -> Report: ...
+@overload
+def communication(
+    fn: Any, *args: Any, on: str, mesh: Any = None, seconds: float = 300.0, **kwargs: Any
+) -> PodReport: ...
+def communication(
+    fn: Any, *args: Any, on: str | None = None, mesh: Any = None, seconds: float = 300.0, **kwargs: Any
 ) -> Report | PodReport:
-    """Report what `fn(*args)` communicates, computes and keeps on each device; `fn` is not run.
+    """Report what `fn(*args, **kwargs)` communicates, computes, and keeps on each device; `fn` is compiled, not run.
 
     Args:
-      fn: any function that JAX can trace; `jax.jit` is applied for you. What it is jitted with (donated arguments,
-        layouts of results) counts on a pod.
-      *args: arrays as they are laid out on their devices, or each a `jax.ShapeDtypeStruct` with a sharding.
+      fn: any function that `jax.jit` takes, jitted or not. What it is jitted with (static and donated arguments,
+        shardings of results) counts. Or, without arguments, a `jax.stages.Lowered` or `Compiled`; the text of a
+        compiled program, as `compiled.as_text()` gives it; or the path of a file with such a text.
+      *args, **kwargs: whatever `jax.jit(fn).lower` takes: arrays, NumPy's too, or a `jax.ShapeDtypeStruct` with a
+        sharding for each, in pytrees of any kind.
       on: a pod, such as "v5e:16x16": the program is then compiled for it by the TPU's own compiler, which needs no TPU.
         The arguments' mesh has as many devices as the pod; a `jax.sharding.AbstractMesh` will do. `grader chips` lists
         pods.
+      mesh: a mesh, or its axes' sizes by name, that names the axes of a text which doesn't name them itself.
       seconds: after how long compiling for a pod is stopped.
 
     Raises:
       NoCompiler: on a pod: the TPU's compiler is not here, or was not done in time.
+      NoReport (a ValueError): `fn` is nothing that can be compiled, or the backend's compiler does not take it.
       ValueError: there is no such pod, or the arguments' mesh is not of its size.
 
     Example:
       >>> mesh = jax.make_mesh((4,), ("x",))
       >>> array = jax.device_put(np.arange(8.0), jax.NamedSharding(mesh, P("x")))
       >>> total = jax.shard_map(lambda v: jax.lax.psum(v, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
-      >>> print(grader.communication(total, array).collectives[0])
-      all_reduce of f32[2] over x: 12 B sent per device
+      >>> print(grader.communication(total, array).collectives[0].bytes_sent)
+      12
     """
     if on is None:
-        return report(trace(fn, *args), *args)
+        return report(compiled(fn, args, kwargs, mesh))
     pod = topology(on)
-    asked = request(fn, args, pod)
+    asked = request(fn, args, pod, kwargs)
     found = answer(asked, seconds)
     read = pod_report(pod, asked, found)
     return read if read.fits else replace(read, refusal=_with_largest(asked, read, seconds))
@@ -206,12 +190,12 @@ def communication(
 
 def pod_report(pod: Topology, asked: Request, found: Mapping[str, Any]) -> PodReport:
     """The report on what the compiler said to a request."""
+    meshes = (NamedMesh(asked.mesh),)
     if "refusal" in found:
         words = found["refusal"].removeprefix("RESOURCE_EXHAUSTED: ")
         refusal = Refusal(words, _wanted(words))
-        return PodReport(pod, asked.mesh, asked.order, (), 0, None, refusal, found["seconds"])
+        return PodReport("tpu", meshes, NOTHING, (), (), None, pod, asked.order, None, refusal, found["seconds"])
     memory = found["memory"]
-    done = schedule(parsed(found["text"]), asked.mesh)
     held = Memory(
         memory["argument"],
         memory["output"],
@@ -220,7 +204,9 @@ def pod_report(pod: Topology, asked: Request, found: Mapping[str, Any]) -> PodRe
         memory["peak_memory"],
         max(0, memory["argument"] - _logical(asked)),
     )
-    return PodReport(pod, asked.mesh, asked.order, tuple(done.collectives), done.flops, held, None, found["seconds"])
+    done = report(CompiledProgram(found["text"], "tpu", meshes, asked.collectives, held.peak))
+    parts = (done.backend, meshes, done.reading, done.collectives, done.removed, done.peak_bytes)
+    return PodReport(*parts, pod, asked.order, held, None, found["seconds"])
 
 
 @dataclass(frozen=True)

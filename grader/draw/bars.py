@@ -16,9 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from grader.chips.report import PodReport
 from grader.draw.picture import COLOURS, EDGE, FAINT, INK, OF_KIND, PAGE, WRONG, Picture, inches_of, sheet
-from grader.programs.report import Report
+from grader.hlo.report import Report
 
 LONG, HIGH, APART = 4.2, 0.3, 0.16  # inches: the longest bar, a bar's height, the space below it
 RULED = 0.07  # inches from one rule to the next
@@ -98,9 +97,7 @@ def bars(
     return Picture(_drawn(facts, title, inside), "\n".join(filter(None, [title, str(facts)])))
 
 
-def bytes_sent(
-    reports: Mapping[str, Report | PodReport], title: str = "", marks: Mapping[str, Against] | None = None
-) -> Picture:
+def bytes_sent(reports: Mapping[str, Report], title: str = "", marks: Mapping[str, Against] | None = None) -> Picture:
     """What each device sends in several programs, by collective and mesh axis, from their `communication`.
 
     Args:
@@ -118,7 +115,7 @@ def bytes_sent(
     return bars({name: sent_by_kind(report) for name, report in reports.items()}, "B sent per device", title, marks)
 
 
-def sent_by_kind(report: Report | PodReport) -> dict[str, int]:
+def sent_by_kind(report: Report) -> dict[str, int]:
     """Bytes sent per device for each kind of collective and its axes; those that send nothing left out."""
     sums: Counter[str] = Counter()
     for c in report.collectives:

@@ -14,7 +14,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 from grader.arrays.blocks import Blocks
 from grader.draw.layouts import as_blocks, draw_whole, grid_shape, inches, text
 from grader.draw.picture import INK, PAGE, Picture, held_by
-from grader.programs.report import Report
+from grader.hlo.report import Report
 
 BETWEEN = 2.3  # inches for the arrow and what stands on it
 
@@ -106,10 +106,7 @@ def _lines(between: Any) -> tuple[str, ...]:
     if isinstance(between, str):
         return (between,)
     if isinstance(between, Report):
-        return tuple(
-            f"{c.kind} over {', '.join(c.axes)}: {c.bytes_sent:,} B{between.structure.grouping(c)}"
-            for c in between.collectives
-        )
+        return tuple(f"{c.kind} over {', '.join(c.axes)}: {c.bytes_sent:,} B{c.grouping}" for c in between.collectives)
     if isinstance(between, Iterable):
         return tuple(map(str, between))
     raise TypeError(f"between two layouts stand texts or a report, not a {type(between).__name__}")

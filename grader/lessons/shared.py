@@ -13,7 +13,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises import Array, Draw
-from grader.programs.structure import ring_bytes
+from grader.programs.collectives import ring_bytes
 
 FLOAT = 4  # bytes of a float32
 

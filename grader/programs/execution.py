@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 from jax.sharding import NamedSharding
@@ -16,7 +17,6 @@ from grader.arrays.words import enumeration
 from grader.jax_versions import mlir_context, quick_options, unmerged_options
 from grader.programs.program import Program
 from grader.programs.repairs import Repair, lower_repaired
-from grader.programs.report import flops, peak_bytes
 from grader.programs.structure import Collective, Structure
 from grader.programs.unwritten import is_marked, mark_collectives, take_out_collectives
 from grader.programs.walk import compiled_module, compiled_structure, walk
@@ -83,7 +83,7 @@ def execute(
     with mlir_context():
         module = compiled_module(compiled)
         sent, marked = walk(module, structure.mesh).collectives, is_marked(module)
-    return Ran(results, flops(compiled, structure), peak_bytes(compiled), sent, marked)
+    return Ran(results, _flops(compiled, structure), _peak_bytes(compiled), sent, marked)
 
 
 def sent_without_collectives(
@@ -136,3 +136,15 @@ def _result(array: jax.Array, layout: NamedSharding | None, sizes: Mapping[str, 
     fits = layout if layout is not None and len(layout.spec) <= array.ndim else None  # JAX stops at one that is longer
     as_asked = fits is not None and array.sharding.is_equivalent_to(fits, array.ndim)
     return Result(blocks_of(array, sizes), spelled(getattr(array.sharding, "spec", array.sharding)), as_asked)
+
+
+def _flops(compiled: jax.stages.Compiled, written: Structure) -> int:
+    """FLOPs per device: XLA's count, or the text's where loops make that count too low."""
+    return max(int((compiled.cost_analysis() or {}).get("flops", 0)), written.dot_flops)
+
+
+def _peak_bytes(compiled: jax.stages.Compiled) -> int:
+    """Bytes that one device holds at the peak: arguments, results and what is between."""
+    memory: Any = compiled.memory_analysis()
+    total = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
+    return total - memory.alias_size_in_bytes

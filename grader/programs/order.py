@@ -11,9 +11,9 @@ import numpy as np
 from jax.extend.mlir import ir
 
 from grader.jax_versions import device_groups
+from grader.programs.collectives import OF_STABLEHLO
 from grader.programs.operations import blocks_in, callee_of, dot_flops, operations_in, values_used
 from grader.programs.overlap import fair_shares
-from grader.programs.structure import KIND_OF
 from grader.programs.turns import Known, only
 
 NodeNumbers = frozenset[int]
@@ -45,7 +45,7 @@ class Order:
 
     def chain(self, op: ir.Operation, known: Known) -> int:
         """The most transfers in an operation that wait for one another, all turns of its loops together."""
-        if op.name in KIND_OF:
+        if op.name in OF_STABLEHLO:
             return self.transfers(op)
         turns = only(known.turns(op)) if op.name == "stablehlo.while" else 1
         return (turns or 1) * max((self._longest(self.nodes(block, known)) for block in blocks_in(op)), default=0)
@@ -90,7 +90,7 @@ class Order:
 
     def transfers(self, op: ir.Operation) -> int:
         """How many transfers run in an operation, all turns of its loops together."""
-        if op.name in KIND_OF:
+        if op.name in OF_STABLEHLO:
             return int(any(len(set(group)) > 1 for group in groups_of(op, self.meshes)))
         return self._total(self.transfers, op)
 

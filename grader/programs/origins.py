@@ -14,26 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.jax_versions import Spot, is_backward, open_jaxpr, spots
+from grader.programs.collectives import OF_PRIMITIVE
 from grader.programs.jaxprs import inner_jaxprs
 
 LONGEST_LINE = 120  # characters of a line that are shown
 MOST_ORIGINS = 128  # of a program: it has more collectives only where a loop is written out, line for line the same
 ERROR = "error"  # the kind of what an answer stopped with
 VALUE = "value"  # and of a plain answer
-# The collectives of JAX, and what StableHLO calls each.
-WRITTEN_AS = {
-    "psum": "all_reduce",
-    "psum_invariant": "all_reduce",
-    "pmax": "all_reduce",
-    "pmin": "all_reduce",
-    "all_gather": "all_gather",
-    "all_gather_invariant": "all_gather",
-    "all_gather_reduced": "all_gather",
-    "reduce_scatter": "reduce_scatter",
-    "ppermute": "collective_permute",
-    "all_to_all": "all_to_all",
-    "pbroadcast": "collective_broadcast",
-}
 # What else of JAX's has a place: what divides arrays among devices.
 DIVIDES = {"shard_map": "shard_map", "sharding_constraint": "layout", "reshard": "layout"}
 
@@ -76,7 +63,7 @@ def origins_in(jaxpr: Any) -> tuple[Origin, ...]:
 def _origins(jaxpr: Any, *, backward: bool) -> Iterator[Origin]:
     for eqn in open_jaxpr(jaxpr).eqns:
         back = backward or is_backward(eqn)
-        if kind := WRITTEN_AS.get(eqn.primitive.name):
+        if kind := OF_PRIMITIVE.get(eqn.primitive.name):
             yield from [Origin(kind, line_of_a_cell(spots(eqn), backward=back))] * len(eqn.invars)
         if kind := DIVIDES.get(eqn.primitive.name):
             yield Origin(kind, line_of_a_cell(spots(eqn), backward=back))

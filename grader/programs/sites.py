@@ -13,6 +13,7 @@ import numpy as np
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 
+from grader.programs.collectives import OF_STABLEHLO
 from grader.programs.operations import (
     blocks_in,
     callee_of,
@@ -23,7 +24,6 @@ from grader.programs.operations import (
     meshes_in,
     operations_in,
 )
-from grader.programs.structure import KIND_OF
 
 AT_A_PRODUCT, AT_A_RESULT, AT_AN_INDEX = "product", "result", "axis_index"
 # Steps that a student writes, as one of them could be called in a sentence.
@@ -103,7 +103,7 @@ def sites_of(module: ir.Module, root: str = "main") -> Iterator[Site]:
     calls = Counter(callee_of(op) for op, _ in inside)
     loops = [op for op, _ in inside if op.name == "stablehlo.while"]
     steps = not any(_ends_by_a_float(op) for op in loops)
-    numbers = not any(op.name in KIND_OF and around for op, around in inside)
+    numbers = not any(op.name in OF_STABLEHLO and around for op, around in inside)
     once = frozenset(name for name, count in calls.items() if count == 1)
     walk = _Walk(functions, first_mesh(meshes_in(module)), once, steps, numbers)
     for site in _inside(functions[root], walk, (), False):
@@ -129,8 +129,8 @@ def _ends_by_a_float(loop: ir.Operation) -> bool:
 
 def _inside(op: ir.Operation, walk: _Walk, manual: tuple[str, ...], shared: bool) -> Iterator[Site]:
     for inner in (inner for block in blocks_in(op) for inner in operations_in(block)):
-        if inner.name in KIND_OF:
-            yield Site(inner, KIND_OF[inner.name], 0, manual, shared=shared)
+        if inner.name in OF_STABLEHLO:
+            yield Site(inner, OF_STABLEHLO[inner.name], 0, manual, shared=shared)
             continue
         if inner.name == "sdy.return":
             yield from (Site(inner, AT_A_RESULT, 0, manual, k) for k in range(len(inner.operands)))

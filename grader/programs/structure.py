@@ -1,53 +1,16 @@
-"""What a program's text says, as plain facts: its shard_maps, its collectives, and what they send.
-
-Bytes sent per device follow the ring algorithm on n devices (Thakur, Rabenseifner and Gropp,
-"Optimization of collective communication operations in MPICH", 2005): see `ring_bytes`.
-"""
+"""What a program's text says, as plain facts: its shard_maps, its collectives, and what they send."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-KIND_OF = {
-    "stablehlo.all_reduce": "all_reduce",
-    "stablehlo.all_gather": "all_gather",
-    "stablehlo.reduce_scatter": "reduce_scatter",
-    "stablehlo.all_to_all": "all_to_all",
-    "mhlo.all_to_all": "all_to_all",  # as compilers write it: one operand for each piece
-    "stablehlo.collective_permute": "collective_permute",
-    "stablehlo.collective_broadcast": "collective_broadcast",
-}
-# How many times its operand's bytes one of n devices sends.
-_SENT: dict[str, Callable[[int], float]] = {
-    "all_reduce": lambda n: 2 * (n - 1) / n,  # a reduce_scatter and an all_gather
-    "all_gather": lambda n: n - 1,
-    "reduce_scatter": lambda n: (n - 1) / n,
-    "all_to_all": lambda n: (n - 1) / n,
-    "collective_permute": lambda n: 1,
-    "collective_broadcast": lambda n: 1,
-}
-COLLECTIVE_KINDS = tuple(_SENT)
-
-
-def ring_bytes(kind: str, operand_bytes: float, devices: int) -> float:
-    """Bytes one device sends in one collective on a ring of `devices`, given its operand's bytes.
-
-    With b bytes of operand per device and n devices: all_gather (n-1)·b; reduce_scatter and
-    all_to_all (n-1)/n·b; all_reduce 2(n-1)/n·b (it is a reduce_scatter and an all_gather);
-    a permute or broadcast b. On one device nothing is sent.
-
-    Raises:
-      ValueError: there is no such kind of collective.
-    """
-    if kind not in _SENT:
-        raise ValueError(f"there is no collective {kind!r}; there are {', '.join(COLLECTIVE_KINDS)}")
-    return operand_bytes * _SENT[kind](devices) if devices > 1 else 0.0
+from grader.programs.collectives import ring_bytes
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ import jax
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 
+from grader.programs.collectives import OF_STABLEHLO
 from grader.programs.operations import blocks_in, operations_in
-from grader.programs.structure import KIND_OF
 
 # The channel of every written collective, which the compiler leaves as it is. Its own collectives get the next number
 # behind the largest that is left, and JAX itself gives 1.
@@ -58,7 +58,7 @@ def take_out_collectives(lowered: jax.stages.Lowered) -> None:
 
 def _collectives(op: ir.Operation) -> Iterator[ir.Operation]:
     """All collectives in an operation, at any depth, reached or not."""
-    if op.name in KIND_OF:
+    if op.name in OF_STABLEHLO:
         yield op
         return
     for block in blocks_in(op):

@@ -15,6 +15,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import axes_of
 from grader.jax_versions import mlir_context, stablehlo_of
+from grader.programs.collectives import OF_STABLEHLO
 from grader.programs.custom_calls import foreign
 from grader.programs.operations import (
     blocks_in,
@@ -32,7 +33,7 @@ from grader.programs.operations import (
 )
 from grader.programs.order import Order, groups_of
 from grader.programs.program import Program
-from grader.programs.structure import KIND_OF, Collective, Manual, Structure
+from grader.programs.structure import Collective, Manual, Structure
 from grader.programs.turns import Known, Numbers, only
 
 
@@ -116,12 +117,14 @@ class _Visitor:
 
     def block(self, block: ir.Block, place: _Place) -> None:
         nodes = self.order.nodes(block, place.known)
-        around = self.order.around(nodes) if any(node.op.name in KIND_OF for node in nodes) else [(0, 0)] * len(nodes)
+        around = (
+            self.order.around(nodes) if any(node.op.name in OF_STABLEHLO for node in nodes) else [(0, 0)] * len(nodes)
+        )
         for node, own, flops in zip(nodes, self.order.meanwhile(nodes), around, strict=True):
             self.visit(node.op, replace(place, meanwhile=place.meanwhile + own, known=node.known, around=flops))
 
     def visit(self, op: ir.Operation, place: _Place) -> None:
-        if op.name in KIND_OF:
+        if op.name in OF_STABLEHLO:
             self.collectives += self.one_per_operand(op, place)
         elif op.name == "stablehlo.while":
             self.regions(op, place.often(place.known.turns(op)))
@@ -186,7 +189,7 @@ class _Visitor:
             shapes = [_joined(shapes[0], group)]
         for tensor, shape in zip(tensors, shapes, strict=False):
             yield Collective(
-                KIND_OF[op.name],
+                OF_STABLEHLO[op.name],
                 axes,
                 group,
                 shape,

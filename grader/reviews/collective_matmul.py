@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from grader.draw.films import ring
-from grader.programs.structure import ring_bytes
+from grader.programs.collectives import ring_bytes
 from grader.reviews.question import Question, core
 
 LESSON = "15_collective_matmul"

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from grader.programs.structure import ring_bytes
+from grader.programs.collectives import ring_bytes
 from grader.reviews.question import Question, core, stretch
 
 LESSON = "17_experts"

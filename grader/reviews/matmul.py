@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from grader.programs.structure import ring_bytes
+from grader.programs.collectives import ring_bytes
 from grader.reviews.question import Question, core, stretch
 
 LESSON = "07_matmul"

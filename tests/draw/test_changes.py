@@ -48,7 +48,7 @@ def test_a_report_says_where_fewer_devices_exchange_than_the_axis_has():
     turned = jax.jit(lambda v: v + 1, out_shardings=NamedSharding(mesh, P("y", "x")))
     report = communication(turned, v)
     assert "all_to_all over x: 128 B (in groups of 2)" in repr(draw.change(v, turned(v), report))
-    assert "B sent per device (in groups of 2)" in repr(report)
+    assert "over x (in groups of 2): 128 B sent per device" in repr(report)
 
 
 def test_the_text_reads_from_top_to_bottom():

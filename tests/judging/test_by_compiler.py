@@ -15,7 +15,7 @@ from grader.exercises.exercise import Exercise
 from grader.exercises.limits import BytesSent, Move, Moves
 from grader.judging.judge import judge
 from grader.lessons import find
-from grader.programs.structure import ring_bytes
+from grader.programs.collectives import ring_bytes
 
 MESHES = ((4, 2), (2, 4), (8, 1), (1, 8))
 

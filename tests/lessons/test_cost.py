@@ -5,7 +5,7 @@ import pytest
 from grader.lessons.cost import estimates as cost_questions
 from grader.lessons.cost.layers_measured import measured
 from grader.lessons.cost.rings_played import busiest_link, play, tree_seconds
-from grader.programs.structure import ring_bytes
+from grader.programs.collectives import ring_bytes
 
 KINDS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "collective_permute")
 

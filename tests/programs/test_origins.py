@@ -8,7 +8,8 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import aval, make_mesh
 from grader.jax_versions import Spot
-from grader.programs.origins import LONGEST_LINE, MOST_ORIGINS, WRITTEN_AS, line_of_a_cell
+from grader.programs.collectives import OF_PRIMITIVE
+from grader.programs.origins import LONGEST_LINE, MOST_ORIGINS, line_of_a_cell
 from grader.programs.program import trace, with_gradient
 from grader.programs.walk import structure
 from grader.replay.collectives import RULES
@@ -85,7 +86,7 @@ def test_a_loop_that_is_written_out_too_long_has_no_lines():
 
 
 def test_the_collectives_are_those_that_a_replay_knows():
-    assert {name: RULES[name].kind for name in WRITTEN_AS} == WRITTEN_AS
+    assert {name: RULES[name].kind for name in OF_PRIMITIVE} == OF_PRIMITIVE
 
 
 @pytest.mark.parametrize(

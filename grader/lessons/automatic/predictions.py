@@ -19,8 +19,8 @@ from grader.arrays.words import region
 from grader.chips.report import communication
 from grader.exercises import Exercise
 from grader.exercises.plain import plain
+from grader.hlo.report import Report
 from grader.lessons.shared import COLLECTIVES
-from grader.programs.report import Report
 
 GRID = {"x": 4, "y": 2}  # the mesh of the lesson
 LINE = {"d": 8}  # all devices in one row

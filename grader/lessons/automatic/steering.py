@@ -20,7 +20,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.described import FROM_ANYWHERE, OnDevices, OnMesh
 from grader.exercises import Array, ByCompiler, BytesSent, Case, Exercise, Flops, Move, Moves
 from grader.lessons.shared import FLOAT, bytes_sent
-from grader.programs.structure import ring_bytes
+from grader.programs.collectives import ring_bytes
 
 
 def _constrained(value, mesh, *spec):

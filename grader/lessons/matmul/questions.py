@@ -18,8 +18,8 @@ from grader.arrays.notation import factors, parse
 from grader.arrays.numbers import same_value
 from grader.exercises import Case, Exercise
 from grader.exercises.plain import plain
+from grader.programs.collectives import ring_bytes
 from grader.programs.program import trace
-from grader.programs.structure import ring_bytes
 from grader.programs.walk import structure
 
 MESH = {"x": 4, "y": 2}  # the mesh of the lesson's questions, axes X and Y in the notation

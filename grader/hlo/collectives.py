@@ -1,0 +1,202 @@
+"""The collectives of a compiled program: what each sends, along which axes, and on whose behalf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from grader.hlo.meshes import Groups, NamedMesh, mesh_of
+from grader.hlo.sources import Place, Sources
+from grader.hlo.text import Computation, Module, Operation, Tiled, dtype_name
+from grader.hlo.work import Work
+from grader.programs.collectives import OF_HLO, OF_PRIMITIVE, ring_bytes
+from grader.programs.structure import Collective
+
+_BY_THE_COMPILER = 'is_spmd_generated="true"'  # so newer XLA marks what its partitioner adds
+
+
+@dataclass(frozen=True)
+class CompiledCollective(Collective):
+    """One collective that a compiled program runs; `bytes` and `operand` are one device's.
+
+    `times`: how often it runs, loops multiplied out, at most; None in a loop whose length the text does not say.
+    `sent`: the bytes that each device sends in one run, by its number. `yours`: its author wrote it; else the compiler
+    added it, for `operation` (JAX's name of an operation, or an argument's). `place` is the line that either is on.
+    `optional`: it is in a branch, or what it sends is known only when it runs. `merged`: XLA sends it together with so
+    many others. `written`: what the author wrote, where that is another kind, or another type. `along`: how many
+    devices its axes have, of which `group` take part together.
+    """
+
+    sent: tuple[float, ...] = ()
+    yours: bool = False
+    operation: str = ""
+    place: Place | None = field(default=None, compare=False)
+    optional: bool = False
+    merged: int = 0
+    written: str = ""
+    along: int = 0
+
+    @property
+    def work(self) -> Work:
+        once = Work.of(np.array(self.sent)).often(self.times)
+        return Work(0 * once.least, once.most) if self.optional else once
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes that the busiest device sends, all runs together."""
+        return self.work.sent.number
+
+    @property
+    def bytes_sent_mean(self) -> float:
+        """Bytes that a device sends on average, all runs together."""
+        mean = self.work.sent_mean
+        return mean.most if mean.is_bounded else mean.least
+
+    @property
+    def shape(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.operand))}]"
+
+    @property
+    def owner(self) -> str:
+        """Whose it is, in words."""
+        at = f", {self.place}" if self.place else ""
+        if self.yours:
+            return f"yours{at}"
+        return f"the compiler's, for {self.operation}{at}" if self.operation else "the compiler's"
+
+    def __str__(self) -> str:
+        over = f" over {', '.join(self.axes)}{self.grouping}" if self.axes else self.grouping
+        times = "" if self.times == 1 else f" × {'?' if self.times is None else self.times}"
+        return f"{self.kind} of {self.shape}{over}{times}: {self._sent} ({'; '.join([self.owner, *self._notes])})"
+
+    @property
+    def grouping(self) -> str:
+        """How many devices take part together, in words, where these are fewer than its axes have."""
+        return f" (in groups of {self.group})" if 1 < self.group < self.along else ""
+
+    @property
+    def _sent(self) -> str:
+        most, mean = self.work.sent, self.bytes_sent_mean
+        if len(set(self.sent)) <= 1:
+            return f"{most} B sent per device"
+        return f"{most} B sent by the busiest device, {mean:,.6g} B on average"
+
+    @property
+    def _notes(self) -> Iterator[str]:
+        if self.written:
+            yield f"written as {self.written}"
+        if self.merged:
+            yield f"merged with {self.merged} other{'s' * (self.merged > 1)}"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Makes the records of a module's collectives, their axes named after those of its program's meshes."""
+
+    module: Module
+    meshes: Sequence[NamedMesh]
+    devices: int
+    sources: Sources
+
+    def read(
+        self, op: Operation, kind: str, beside: Computation, times: int | None, *, fused: bool = False
+    ) -> Iterator[CompiledCollective]:
+        """The collectives that an operation is: the compiler merges several into one of several arrays.
+
+        In a fusion, an all-reduce of which each device keeps a slice is a reduce-scatter.
+        """
+        groups = op.groups or [list(range(self.devices))]
+        arrays = self._operands(op, kind, beside, groups)
+        if fused and kind == "all_reduce" and _keeps_a_slice(op, beside):
+            kind = "reduce_scatter"
+        mesh = mesh_of(groups, self.meshes)
+        axes = mesh.axes_of(groups) if mesh else ()
+        permute = kind == "collective_permute"
+        along = mesh.devices_along(axes) if mesh else self.devices
+        saying = self._results(op, beside) if len(arrays) > 1 else {}
+        for k, array in enumerate(arrays):
+            said = saying.get(k, op)
+            operation = _last_name(said.path)
+            own = OF_PRIMITIVE.get(operation) is not None and _BY_THE_COMPILER not in said.rest
+            yield CompiledCollective(
+                kind,
+                axes,
+                along if permute else max(map(len, groups)),
+                array.shape,
+                dtype_name(array.dtype),
+                array.bytes,
+                times,
+                shift=mesh.shift_along(groups, axes) if permute and mesh else 0,
+                sent=self._sent(kind, array.bytes, groups),
+                yours=own,
+                operation=operation,
+                place=self.sources.place(said) or self.sources.place(op),
+                optional=kind == "ragged_all_to_all",
+                merged=len(arrays) - 1,
+                along=along,
+            )
+
+    def _operands(self, op: Operation, kind: str, beside: Computation, groups: Groups) -> list[Tiled]:
+        names = op.operands[:1] if kind == "collective_permute" else op.operands
+        arrays = [beside[name].results[0] for name in names if beside[name].results]
+        if kind == "ragged_all_to_all":
+            return arrays[:1]
+        if kind == "all_to_all" and len(arrays) > 1 and len(arrays) == max(map(len, groups)):
+            return [_joined(arrays)]  # one operand for each piece of a block
+        return arrays
+
+    def _sent(self, kind: str, size: int, groups: Groups) -> tuple[float, ...]:
+        """The bytes that each device sends: in a permute only who has another device to send to."""
+        sent = np.zeros(self.devices)
+        if kind == "collective_permute":
+            for source in {source for source, target in groups if source != target}:
+                sent[source] = size
+            return tuple(sent.tolist())
+        for group in groups:
+            members = list(group)[:-1] if kind == "collective_broadcast" else list(group)  # the last passes on nothing
+            sent[members] = ring_bytes(kind, size, len(group))
+        return tuple(sent.tolist())
+
+    def _results(self, op: Operation, beside: Computation) -> dict[int, Operation]:
+        """For each array of several the operation that takes it out: it keeps the name of what the array is for."""
+        taken = (
+            other for other in beside.values() if other.kind == "get-tuple-element" and other.operands == (op.name,)
+        )
+        return {int(other.attribute("index")): other for other in taken}
+
+
+def _last_name(path: str) -> str:
+    """The operation in a path of names as jit(step)/shard_map/psum; of several, merged, the first. A name that is no
+    path is an argument's."""
+    before, _, last = path.rpartition("/")
+    return last.strip("()").split(":")[0] if before or not last else f"argument {last}"
+
+
+def _joined(pieces: Sequence[Tiled]) -> Tiled:
+    """The block that these are pieces of: XLA cuts a dimension into one of length 1 and the rest after it."""
+    shape, n = pieces[0].shape, len(pieces)
+    at = shape.index(1) if 1 in shape[:-1] else None
+    whole = (n, *shape) if at is None else (*shape[:at], n * shape[at + 1], *shape[at + 2 :])
+    return Tiled(pieces[0].dtype, whole, n * pieces[0].bytes, n * pieces[0].padded, pieces[0].space)
+
+
+def _keeps_a_slice(op: Operation, beside: Computation) -> bool:
+    """Whether of an all-reduce each device keeps only its own slice."""
+    sliced = any(o.kind == "dynamic-slice" and op.name in o.operands for o in beside.values())
+    return sliced and any(o.kind == "partition-id" for o in beside.values())
+
+
+def kind_of(op: Operation) -> str:
+    """The kind of collective that an operation is, or starts; "" for any other."""
+    return OF_HLO.get(op.kind.removesuffix("-start"), "")
+
+
+def bytes_along(collectives: Sequence[CompiledCollective]) -> dict[str, int]:
+    """Bytes that the busiest device sends along each axis of the mesh, or along several together."""
+    sums: dict[str, Work] = {}
+    for c in collectives:
+        key = ", ".join(c.axes)
+        sums[key] = sums[key] + c.work if key in sums else c.work
+    return {axes: work.sent.number for axes, work in sums.items()}

@@ -1,0 +1,156 @@
+"""From what people have to a compiled program: a function and its arguments, JAX's stages, or a text of HLO."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax.sharding import AbstractMesh, Mesh, NamedSharding
+
+from grader.hlo.meshes import NamedMesh, named
+from grader.hlo.written import Written, written_in
+from grader.programs.operations import meshes_in
+
+_IN_TEXT = re.compile(r"mesh\[((?:'\w+'=\d+,?)+)\]")
+
+
+@dataclass(frozen=True)
+class CompiledProgram:
+    """The text of a compiled program, for which backend, the meshes that name its axes, and what its author wrote.
+
+    `written` is None where only compiled text is known. `peak_bytes` is what one device holds at the peak, None where
+    nobody says.
+    """
+
+    text: str
+    backend: str
+    meshes: tuple[NamedMesh, ...]
+    written: tuple[Written, ...] | None
+    peak_bytes: int | None
+
+
+class NoReport(ValueError):
+    """No report can be made; the text says what was expected, what was found, and what to do."""
+
+
+def compiled(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mesh: Any = None) -> CompiledProgram:
+    """The compiled program of `fn(*args, **kwargs)`, which is not run.
+
+    Args:
+      fn: a function, jitted or not (with `jax.jit` or `nnx.jit`); a `jax.stages.Lowered` or `Compiled`; the text of a
+        compiled program, or the path of a file that holds it.
+      args, kwargs: whatever `jax.jit(fn).lower` takes; nothing for what is no function.
+      mesh: names the axes where the program itself does not: a mesh, or its axes' sizes by name.
+
+    Raises:
+      NoReport: there is nothing to compile, or XLA's compiler does not take the program.
+    """
+    own = (named(mesh),) if mesh is not None else ()
+    if isinstance(fn, (str, os.PathLike)):
+        text = _text(fn)
+        return CompiledProgram(text, _backend_of(text), own or _meshes_in_text(text), None, None)
+    if hasattr(fn, "memory_analysis"):  # a Compiled
+        return _of_executable(fn, own or _meshes_of(_shardings(fn)), None)
+    if hasattr(fn, "as_text"):  # a Lowered
+        return _of_lowered(fn, own, None)
+    if not callable(fn):
+        raise NoReport(
+            "expected a function, a `jax.stages.Lowered` or `Compiled`, HLO text, or the path of a file with it; found "
+            f"{type(fn).__name__}"
+        )
+    _refuse_abstract((args, kwargs))
+    wrapped = fn if hasattr(fn, "lower") else jax.jit(fn)
+    if not hasattr(wrapped, "trace"):  # Flax's nnx.jit
+        return _of_lowered(wrapped.lower(*args, **kwargs), own, None)
+    traced = wrapped.trace(*args, **kwargs)
+    try:
+        lowered = traced.lower()
+    except NotImplementedError as error:
+        raise NoReport(f"JAX cannot lower this program for {jax.default_backend()}: {error}") from None
+    return _of_lowered(lowered, own, tuple(written_in(traced.jaxpr)))
+
+
+def _of_lowered(lowered: Any, own: tuple[NamedMesh, ...], written: tuple[Written, ...] | None) -> CompiledProgram:
+    lowered = getattr(lowered, "lowered", lowered)  # Flax wraps JAX's
+    meshes = own or _meshes_lowered(lowered)
+    try:
+        executable = lowered.compile()
+    except jax.errors.JaxRuntimeError as error:
+        raise NoReport(
+            f"XLA's compiler for {jax.default_backend()} does not take this program: {str(error).splitlines()[0]}. "
+            'Another backend may: `on="v5e:2x4"` asks the TPU\'s compiler.'
+        ) from None
+    return _of_executable(executable, meshes, written)
+
+
+def _of_executable(
+    executable: Any, meshes: tuple[NamedMesh, ...], written: tuple[Written, ...] | None
+) -> CompiledProgram:
+    text = executable.as_text()
+    return CompiledProgram(text, jax.default_backend(), meshes, written, peak_bytes(executable))
+
+
+def peak_bytes(executable: Any) -> int | None:
+    """Bytes that one device holds at the peak: arguments, results, and what is between."""
+    memory = executable.memory_analysis()
+    if memory is None:
+        return None
+    total = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
+    return int(total - memory.alias_size_in_bytes)
+
+
+def _meshes_lowered(lowered: Any) -> tuple[NamedMesh, ...]:
+    """The meshes that lowered text names."""
+    return tuple(NamedMesh(sizes) for sizes in meshes_in(lowered.compiler_ir()).values() if sizes)
+
+
+def _shardings(executable: Any) -> Iterable[Any]:
+    return jax.tree.leaves((executable.input_shardings, executable.output_shardings))
+
+
+def _meshes_of(shardings: Iterable[Any]) -> tuple[NamedMesh, ...]:
+    meshes = dict.fromkeys(s.mesh for s in shardings if isinstance(s, NamedSharding))
+    return tuple(named(mesh) for mesh in meshes)
+
+
+def _meshes_in_text(text: str) -> tuple[NamedMesh, ...]:
+    """The meshes that compiled text names by axes of the program's own: XLA calls its own axis_0, axis_1, …"""
+    listed = (dict(re.findall(r"'(\w+)'=(\d+)", mesh)) for mesh in dict.fromkeys(_IN_TEXT.findall(text)))
+    return tuple(
+        NamedMesh({name: int(size) for name, size in sizes.items()})
+        for sizes in listed
+        if not any(name.startswith("axis_") for name in sizes)
+    )
+
+
+def _text(given: str | os.PathLike[str]) -> str:
+    if isinstance(given, str) and ("\n" in given or given.startswith("HloModule")):
+        return given
+    try:
+        return Path(given).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise NoReport(f"expected HLO text or the path of a file with it; {os.fspath(given)!r}: {error}") from None
+
+
+def _backend_of(text: str) -> str:
+    """The backend whose compiler wrote a text, by its spelling: a TPU's has tiles, a GPU's calls libraries."""
+    if "T(8,128)" in text:
+        return "tpu"
+    return "gpu" if "__cublas" in text or "__gpu$" in text or "gpu_version" in text else "cpu" if "cpu" in text else ""
+
+
+def _refuse_abstract(tree: Any) -> None:
+    """An AbstractMesh has no devices to compile for."""
+    for leaf in jax.tree.leaves(tree):
+        mesh = getattr(getattr(leaf, "sharding", None), "mesh", None)
+        if isinstance(mesh, AbstractMesh) and not isinstance(mesh, Mesh):
+            raise NoReport(
+                f"the arguments are on an AbstractMesh ({dict(mesh.shape)}), which names no devices. Compile for a pod "
+                'with on="v5e:2x4", or give arrays or shapes with a sharding on a mesh of devices, as `jax.make_mesh` '
+                "makes it."
+            )

@@ -1,0 +1,131 @@
+"""What a program's author wrote, read from its jaxpr, and what the compiler made of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from grader.hlo.collectives import CompiledCollective
+from grader.hlo.sources import Place, callers
+from grader.hlo.text import dtype_name
+from grader.jax_versions import open_jaxpr, spots
+from grader.programs.collectives import OF_PRIMITIVE
+from grader.programs.jaxprs import inner_jaxprs
+
+_SHORT = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c"}
+
+
+@dataclass(frozen=True)
+class Written:
+    """A collective that an author wrote: its primitive, the axes of its mesh that it runs over, how many devices that
+    are, and one device's operand."""
+
+    kind: str
+    primitive: str
+    axes: tuple[str, ...]
+    group: int
+    mesh: frozenset[str]
+    shape: tuple[int, ...]
+    dtype: str
+    place: Place | None
+
+    def __str__(self) -> str:
+        over = f" over {', '.join(self.axes)}" if self.axes else ""
+        at = f" ({self.place})" if self.place else ""
+        return f"{self.kind} of {self.array}{over}{at}"
+
+    @property
+    def array(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+def written_in(jaxpr: Any, mesh: Mapping[str, int] | None = None) -> Iterator[Written]:
+    """The collectives of a traced function, in the order of the program, each operand by itself."""
+    sizes = mesh or {}
+    for eqn in open_jaxpr(jaxpr).eqns:
+        if kind := OF_PRIMITIVE.get(eqn.primitive.name):
+            axes = _axes(eqn.params)
+            group = math.prod(sizes.get(axis, 1) for axis in axes)
+            place = callers([Place(spot.file, spot.first) for spot in spots(eqn)])
+            avals: list[Any] = [operand.aval for operand in eqn.invars]
+            for aval in avals[: 1 if kind == "ragged_all_to_all" else None]:
+                shape, dtype = tuple(aval.shape), _short(aval.dtype)
+                yield Written(kind, eqn.primitive.name, axes, group, frozenset(sizes), shape, dtype, place)
+        inside = dict(eqn.params["mesh"].shape) if eqn.primitive.name == "shard_map" else sizes
+        for inner in inner_jaxprs(eqn):
+            yield from written_in(inner, inside)
+
+
+def _axes(params: Mapping[str, Any]) -> tuple[str, ...]:
+    axes = params["axes"] if "axes" in params else params["axis_name"]
+    return tuple(axis for axis in (axes if isinstance(axes, (tuple, list)) else (axes,)) if isinstance(axis, str))
+
+
+def _short(dtype: Any) -> str:
+    """A dtype as jaxprs spell it: float32 is f32."""
+    name = str(dtype)
+    word = name.rstrip("0123456789")
+    return f"{_SHORT[word]}{name[len(word) :]}" if word in _SHORT else dtype_name(name.replace("float8_", "f8"))
+
+
+def reconciled(
+    found: Sequence[CompiledCollective], written: Sequence[Written]
+) -> tuple[tuple[CompiledCollective, ...], tuple[Written, ...]]:
+    """What runs, each labeled by who wrote it, and what was written and doesn't run.
+
+    The compiled text names the primitive that a collective serves. It is its author's if it is what that primitive
+    does, along its axes; else the compiler needed it on the way there. One of the author's that was made into another
+    kind says so.
+    """
+    left = list(written)
+    labeled = [_labeled(c, left, written) for c in found]
+    return tuple(_replacing(c, left) for c in labeled), tuple(left)
+
+
+def _labeled(c: CompiledCollective, left: list[Written], written: Sequence[Written]) -> CompiledCollective:
+    """A collective with what its author wrote, which is then taken from what is left; the compiler's if none fits.
+
+    XLA may make several of one, as where it unrolls a loop, and may reshape an operand.
+    """
+    if not c.yours and c.operation:
+        return c
+    alike = [w for w in left if _does(w, c)] or [w for w in written if _does(w, c)]
+    if not alike:
+        return replace(c, yours=False)
+    best = min(alike, key=lambda w: (w.place != c.place, math.prod(w.shape) != math.prod(c.operand)))
+    if best in left:
+        left.remove(best)
+    axes = c.axes if {*c.axes} <= best.mesh else best.axes
+    same_size = math.prod(best.shape) == math.prod(c.operand)
+    return replace(
+        c,
+        yours=True,
+        axes=axes,
+        operation=best.primitive,
+        operand=best.shape if same_size else c.operand,
+        written="" if same_size and best.dtype == c.dtype else best.array,
+    )
+
+
+def _does(w: Written, c: CompiledCollective) -> bool:
+    """Whether a collective may be what was written. A name that XLA lost says nothing; then the array has to match."""
+    same_array = math.prod(w.shape) == math.prod(c.operand)
+    return w.kind == c.kind and _same_devices(w, c) and (w.primitive == c.operation or (not c.operation and same_array))
+
+
+def _replacing(c: CompiledCollective, left: list[Written]) -> CompiledCollective:
+    """A collective of another kind than was written on its line, along the same axes: the compiler's way to do that."""
+    if c.yours:
+        return c
+    for w in left:
+        if w.primitive == c.operation and w.kind != c.kind and w.place == c.place and _same_devices(w, c):
+            left.remove(w)
+            return replace(c, yours=True, written=w.kind)
+    return c
+
+
+def _same_devices(w: Written, c: CompiledCollective) -> bool:
+    """Whether both run over the same devices: along the same axes, but for those of one device, of the same mesh."""
+    return {*w.axes} >= {*c.axes} if {*c.axes} <= w.mesh else w.group == c.group
