@@ -46,7 +46,10 @@ def compile_alone(request: dict[str, Any], program: bytes) -> dict[str, Any]:
     def call(*arrays: Any) -> Any:
         return exported.call(*jax.tree.unflatten(exported.in_tree, arrays)[0])
 
-    lowered = jax.jit(call, donate_argnums=tuple(request["donated"])).lower(*leaves)
+    options: dict[str, Any] = {"donate_argnums": tuple(request["donated"])}
+    if results := request.get("results"):  # else the compiler would choose how results are sharded
+        options["out_shardings"] = tuple(spec and NamedSharding(mesh, P(*map(_entry, spec))) for spec in results)
+    lowered = jax.jit(call, **options).lower(*leaves)
     start = time.monotonic()
     try:
         result = lowered.compile()

@@ -19,17 +19,21 @@ import subprocess
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import jax
 from jax import export
+from jax.extend.mlir import ir
 from jax.sharding import NamedSharding, PartitionSpec
 
 from grader.chips.topologies import Topology
-from grader.hlo.written import Written, written_in
+from grader.hlo.sources import SourceLine
+from grader.hlo.written import WrittenCollective, lines_in, written_in
+from grader.jax_versions import mlir_context
+from grader.programs.operations import functions_in, specs_of_results
 from grader.programs.program import without_places
 
 CACHE = "MANY_DEVICES_CACHE"  # the folder for what was compiled, where somebody has chosen one
@@ -38,6 +42,7 @@ ALONE = Path(__file__).parent / "alone.py"
 # Said to libtpu, which would otherwise look for its chips, let one process at a time load it, and fill /tmp with logs.
 ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
+    "JAX_TRACEBACK_FILTERING": "off",  # an error then ends with what it is
     "TPU_SKIP_MDS_QUERY": "1",
     "TPU_ACCELERATOR_TYPE": "v5e-8",
     "TPU_WORKER_HOSTNAMES": "localhost",
@@ -61,7 +66,9 @@ class Request:
     """A program for a pod: its bytes, its arguments (shape, dtype, spec) leaf by leaf, which of them are given away.
 
     `mesh` has the sizes of the axes, `order` the pod's devices row by row through it; `written` is the source of the
-    function and of those that it calls by name, "" where it cannot be read. `collectives` are those of its author's.
+    function and of those that it calls by name, "" where it cannot be read. `results` has the spec of each result,
+    None where the compiler chooses; () if it chooses for all. `collectives` are those that its author wrote, `lines`
+    where each of its operations is, forward and backward, as far as one line alone has it.
     """
 
     program: bytes = field(repr=False)
@@ -71,7 +78,9 @@ class Request:
     arguments: tuple[Any, ...]
     donated: tuple[int, ...]
     written: str = ""
-    collectives: tuple[Written, ...] = field(default=(), compare=False, repr=False)
+    results: tuple[Any, ...] = ()
+    collectives: tuple[WrittenCollective, ...] = field(default=(), compare=False, repr=False)
+    lines: Mapping[tuple[str, bool], SourceLine] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -82,6 +91,7 @@ class Request:
             "order": self.order,
             "arguments": self.arguments,
             "donated": self.donated,
+            **({"results": self.results} if self.results else {}),
         }
 
     @property
@@ -120,40 +130,57 @@ def request(
     order = pod.order(sizes)
     shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=_layout(x, mesh)) for x in leaves]
     wrapped: Any = fn if hasattr(fn, "trace") else jax.jit(fn)
-
-    def given(arrays: Iterable[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        rest = iter(arrays)
-        return jax.tree.unflatten(tree, [next(rest) if _is_array(leaf) else leaf for leaf in everything])
-
-    def program(*arrays: Any) -> Any:  # by this name the report knows where the function's own names begin
-        own, named = given(arrays)
-        return jax.tree.leaves(wrapped(*own, **named))
-
-    own, named = given(shapes)
+    rest = iter(shapes)
+    own, named = jax.tree.unflatten(tree, [next(rest) if _is_array(leaf) else leaf for leaf in everything])
     traced = wrapped.trace(*own, **named)
     with without_places():
-        exported = export.export(jax.jit(program), platforms=["tpu"])(*shapes)
+        exported = export.export(wrapped, platforms=["tpu"])(*own, **named)
     return Request(
-        bytes(exported.serialize()),
+        bytes(_flat(exported).serialize()),
         pod.name,
         sizes,
         order,
-        tuple((list(x.shape), str(x.dtype), spec_as_json(x.sharding.spec)) for x in shapes),
-        _donated(traced, shapes),
+        tuple(
+            (list(aval.shape), str(aval.dtype), spec_as_json(sharding.spec if sharding else ()))
+            for aval, sharding in zip(exported.in_avals, _in_order(exported.in_avals, shapes), strict=True)
+        ),
+        tuple(k for k, info in enumerate(jax.tree.leaves(traced.args_info)) if info.donated),
         "\n".join(_sources(inspect.unwrap(fn), set())),
+        _results(exported),
         tuple(written_in(traced.jaxpr)),
+        lines_in(traced.jaxpr),
     )
+
+
+def _flat(exported: export.Exported) -> export.Exported:
+    """The same, of arrays in a row: not every pytree can be written down, and none of them matters to the compiler."""
+    given, returned = (None,) * len(exported.in_avals), (None,) * len(exported.out_avals)
+    leaf: Callable[[Any], bool] = lambda part: part is None  # noqa: E731
+    in_tree = jax.tree.structure((given, {}), is_leaf=leaf)
+    return replace(exported, in_tree=in_tree, out_tree=jax.tree.structure(returned, is_leaf=leaf))
+
+
+def _results(exported: export.Exported) -> tuple[Any, ...]:
+    """The spec of each result, None where the compiler may choose."""
+    with mlir_context():
+        specs = specs_of_results(functions_in(ir.Module.parse(exported.mlir_module()))["main"])
+    return tuple(spec and [list(axes) or None for axes in spec] for spec in specs)
 
 
 def _is_array(leaf: Any) -> bool:
     return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
 
 
-def _donated(traced: Any, shapes: Iterable[Any]) -> tuple[int, ...]:
-    """The numbers of the arrays that are given away. (Traced are also numbers that are no arrays.)"""
-    told = iter(jax.tree.leaves(traced.args_info))
-    alike = (next(info for info in told if (info.shape, info.dtype) == (x.shape, x.dtype)) for x in shapes)
-    return tuple(k for k, info in enumerate(alike) if info.donated)
+def _in_order(traced: Sequence[Any], shapes: Iterable[Any]) -> Iterator[NamedSharding | None]:
+    """The sharding of each traced argument; None for a number that is no array."""
+    rest = iter(shapes)
+    array = next(rest, None)
+    for aval in traced:
+        if array is not None and (array.shape, array.dtype) == (aval.shape, aval.dtype):
+            yield array.sharding
+            array = next(rest, None)
+        else:
+            yield None
 
 
 def _sources(fn: Any, seen: set[str]) -> list[str]:

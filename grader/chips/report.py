@@ -13,10 +13,11 @@ from grader.chips.buffers import Buffer, largest
 from grader.chips.compiling import NoCompiler, Request, answer, request
 from grader.chips.topologies import CHIPS, GIB, SOURCE, Topology, topology
 from grader.hlo.collectives import CompiledCollective
-from grader.hlo.lowering import CompiledProgram, compiled
+from grader.hlo.lowering import CompiledProgram, compiled_program
 from grader.hlo.meshes import NamedMesh
-from grader.hlo.reading import NOTHING
+from grader.hlo.reading import EMPTY
 from grader.hlo.report import Report, report
+from grader.hlo.sources import TracedLines
 from grader.hlo.text import parsed
 
 
@@ -96,7 +97,7 @@ class PodReport(Report):
         return Roofline(self.flops / chip.flops, self.bytes_sent / chip.link)
 
     def heading(self) -> str:
-        return f"{super().heading()} on {self.topology}"
+        return f"{super().heading()}, on {self.topology}"
 
     def lines(self) -> Iterator[str]:
         if self.refusal is not None:
@@ -180,7 +181,7 @@ def communication(
       12
     """
     if on is None:
-        return report(compiled(fn, args, kwargs, mesh))
+        return report(compiled_program(fn, args, kwargs, mesh))
     pod = topology(on)
     asked = request(fn, args, pod, kwargs)
     found = answer(asked, seconds)
@@ -194,7 +195,7 @@ def pod_report(pod: Topology, asked: Request, found: Mapping[str, Any]) -> PodRe
     if "refusal" in found:
         words = found["refusal"].removeprefix("RESOURCE_EXHAUSTED: ")
         refusal = Refusal(words, _wanted(words))
-        return PodReport("tpu", meshes, NOTHING, (), (), None, pod, asked.order, None, refusal, found["seconds"])
+        return PodReport("tpu", meshes, EMPTY, (), (), None, pod, asked.order, None, refusal, found["seconds"])
     memory = found["memory"]
     held = Memory(
         memory["argument"],
@@ -204,7 +205,7 @@ def pod_report(pod: Topology, asked: Request, found: Mapping[str, Any]) -> PodRe
         memory["peak_memory"],
         max(0, memory["argument"] - _logical(asked)),
     )
-    done = report(CompiledProgram(found["text"], "tpu", meshes, asked.collectives, held.peak))
+    done = report(CompiledProgram(found["text"], "tpu", meshes, asked.collectives, held.peak, TracedLines(asked.lines)))
     parts = (done.backend, meshes, done.reading, done.collectives, done.removed, done.peak_bytes)
     return PodReport(*parts, pod, asked.order, held, None, found["seconds"])
 

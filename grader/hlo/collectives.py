@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from grader.hlo.meshes import Groups, NamedMesh, mesh_of
-from grader.hlo.sources import Place, Sources
+from grader.hlo.sources import LineFinder, SourceLine
 from grader.hlo.text import Computation, Module, Operation, Tiled, dtype_name
-from grader.hlo.work import Work
+from grader.hlo.totals import Totals
 from grader.programs.collectives import OF_HLO, OF_PRIMITIVE, ring_bytes
 from grader.programs.structure import Collective
 
@@ -32,16 +32,16 @@ class CompiledCollective(Collective):
     sent: tuple[float, ...] = ()
     yours: bool = False
     operation: str = ""
-    place: Place | None = field(default=None, compare=False)
+    place: SourceLine | None = field(default=None, compare=False)
     optional: bool = False
     merged: int = 0
     written: str = ""
     along: int = 0
 
     @property
-    def work(self) -> Work:
-        once = Work.of(np.array(self.sent)).often(self.times)
-        return Work(0 * once.least, once.most) if self.optional else once
+    def work(self) -> Totals:
+        once = Totals.of(np.array(self.sent)).often(self.times)
+        return Totals(0 * once.least, once.most) if self.optional else once
 
     @property
     def bytes_sent(self) -> int:
@@ -61,7 +61,7 @@ class CompiledCollective(Collective):
     @property
     def owner(self) -> str:
         """Whose it is, in words."""
-        at = f", {self.place}" if self.place else ""
+        at = f" at {self.place}" if self.place else ""
         if self.yours:
             return f"yours{at}"
         return f"the compiler's, for {self.operation}{at}" if self.operation else "the compiler's"
@@ -92,13 +92,13 @@ class CompiledCollective(Collective):
 
 
 @dataclass(frozen=True)
-class Reader:
+class CollectiveReader:
     """Makes the records of a module's collectives, their axes named after those of its program's meshes."""
 
     module: Module
     meshes: Sequence[NamedMesh]
     devices: int
-    sources: Sources
+    lines: LineFinder
 
     def read(
         self, op: Operation, kind: str, beside: Computation, times: int | None, *, fused: bool = False
@@ -132,7 +132,7 @@ class Reader:
                 sent=self._sent(kind, array.bytes, groups),
                 yours=own,
                 operation=operation,
-                place=self.sources.place(said) or self.sources.place(op),
+                place=self.lines.place(said) or self.lines.place(op),
                 optional=kind == "ragged_all_to_all",
                 merged=len(arrays) - 1,
                 along=along,
@@ -195,7 +195,7 @@ def kind_of(op: Operation) -> str:
 
 def bytes_along(collectives: Sequence[CompiledCollective]) -> dict[str, int]:
     """Bytes that the busiest device sends along each axis of the mesh, or along several together."""
-    sums: dict[str, Work] = {}
+    sums: dict[str, Totals] = {}
     for c in collectives:
         key = ", ".join(c.axes)
         sums[key] = sums[key] + c.work if key in sums else c.work

@@ -42,7 +42,7 @@ _ARITHMETIC = frozenset(
 )
 _REDUCING = ("reduce", "reduce-window")  # one for each element of the operand
 _FLOATING = ("f", "bf", "c")  # what the names of such types begin with
-LIBRARIES = ("__cublas$", "__onednn$matmul")  # custom calls that are matmuls
+MATMUL_LIBRARIES = ("__cublas$", "__onednn$matmul")  # custom calls that are matmuls
 
 
 def elementwise_flops(op: Operation, beside: Computation) -> int:
@@ -85,7 +85,7 @@ def matmul_flops(op: Operation, beside: Computation) -> int:
 
 def _library_flops(op: Operation, beside: Computation) -> int:
     """FLOPs of a matmul that a library does: what it contracts is written in its configuration."""
-    if not op.attribute("custom_call_target").startswith(LIBRARIES):
+    if not op.attribute("custom_call_target").startswith(MATMUL_LIBRARIES):
         return 0
     contracted = re.search(r'"lhs_contracting_dimensions":\[([^\]]*)\]', op.rest)
     left = beside[op.operands[0]].results[0]

@@ -12,8 +12,9 @@ from typing import Any
 import jax
 from jax.sharding import AbstractMesh, Mesh, NamedSharding
 
-from grader.hlo.meshes import NamedMesh, named
-from grader.hlo.written import Written, written_in
+from grader.hlo.meshes import NamedMesh, mesh_by_names
+from grader.hlo.sources import LineFinder
+from grader.hlo.written import WrittenCollective, written_in
 from grader.programs.operations import meshes_in
 
 _IN_TEXT = re.compile(r"mesh\[((?:'\w+'=\d+,?)+)\]")
@@ -24,21 +25,22 @@ class CompiledProgram:
     """The text of a compiled program, for which backend, the meshes that name its axes, and what its author wrote.
 
     `written` is None where only compiled text is known. `peak_bytes` is what one device holds at the peak, None where
-    nobody says.
+    nobody says. `lines` knows where operations were written, where the text does not.
     """
 
     text: str
     backend: str
     meshes: tuple[NamedMesh, ...]
-    written: tuple[Written, ...] | None
+    written: tuple[WrittenCollective, ...] | None
     peak_bytes: int | None
+    lines: LineFinder | None = None
 
 
 class NoReport(ValueError):
     """No report can be made; the text says what was expected, what was found, and what to do."""
 
 
-def compiled(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mesh: Any = None) -> CompiledProgram:
+def compiled_program(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mesh: Any = None) -> CompiledProgram:
     """The compiled program of `fn(*args, **kwargs)`, which is not run.
 
     Args:
@@ -50,7 +52,7 @@ def compiled(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mesh: Any 
     Raises:
       NoReport: there is nothing to compile, or XLA's compiler does not take the program.
     """
-    own = (named(mesh),) if mesh is not None else ()
+    own = (mesh_by_names(mesh),) if mesh is not None else ()
     if isinstance(fn, (str, os.PathLike)):
         text = _text(fn)
         return CompiledProgram(text, _backend_of(text), own or _meshes_in_text(text), None, None)
@@ -75,7 +77,9 @@ def compiled(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mesh: Any 
     return _of_lowered(lowered, own, tuple(written_in(traced.jaxpr)))
 
 
-def _of_lowered(lowered: Any, own: tuple[NamedMesh, ...], written: tuple[Written, ...] | None) -> CompiledProgram:
+def _of_lowered(
+    lowered: Any, own: tuple[NamedMesh, ...], written: tuple[WrittenCollective, ...] | None
+) -> CompiledProgram:
     lowered = getattr(lowered, "lowered", lowered)  # Flax wraps JAX's
     meshes = own or _meshes_lowered(lowered)
     try:
@@ -89,7 +93,7 @@ def _of_lowered(lowered: Any, own: tuple[NamedMesh, ...], written: tuple[Written
 
 
 def _of_executable(
-    executable: Any, meshes: tuple[NamedMesh, ...], written: tuple[Written, ...] | None
+    executable: Any, meshes: tuple[NamedMesh, ...], written: tuple[WrittenCollective, ...] | None
 ) -> CompiledProgram:
     text = executable.as_text()
     return CompiledProgram(text, jax.default_backend(), meshes, written, peak_bytes(executable))
@@ -115,7 +119,7 @@ def _shardings(executable: Any) -> Iterable[Any]:
 
 def _meshes_of(shardings: Iterable[Any]) -> tuple[NamedMesh, ...]:
     meshes = dict.fromkeys(s.mesh for s in shardings if isinstance(s, NamedSharding))
-    return tuple(named(mesh) for mesh in meshes)
+    return tuple(mesh_by_names(mesh) for mesh in meshes)
 
 
 def _meshes_in_text(text: str) -> tuple[NamedMesh, ...]:

@@ -63,6 +63,6 @@ def mesh_of(groups: Groups, meshes: Sequence[NamedMesh]) -> NamedMesh | None:
     return min(known, key=fit, default=None)
 
 
-def named(mesh: Any) -> NamedMesh:
+def mesh_by_names(mesh: Any) -> NamedMesh:
     """A mesh of JAX's, or its axes' sizes by name, with a name for each."""
     return NamedMesh(dict(mesh) if isinstance(mesh, Mapping) else dict(mesh.shape))

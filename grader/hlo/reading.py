@@ -15,15 +15,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from grader.hlo.collectives import CompiledCollective, Reader, kind_of
+from grader.hlo.collectives import CollectiveReader, CompiledCollective, kind_of
 from grader.hlo.flops import elementwise_flops, matmul_flops
 from grader.hlo.kernels import Kernel, kernel_of
 from grader.hlo.loops import iterations
 from grader.hlo.meshes import NamedMesh
 from grader.hlo.overlap import Overlap, overlap
-from grader.hlo.sources import Sources
+from grader.hlo.sources import LineFinder, SourceLines
 from grader.hlo.text import Computation, Module, Operation
-from grader.hlo.work import Work
+from grader.hlo.totals import Totals
 
 
 @dataclass(frozen=True)
@@ -35,24 +35,27 @@ class Reading:
     """
 
     collectives: tuple[CompiledCollective, ...]
-    work: Work = field(compare=False)
+    work: Totals = field(compare=False)
     kernels: tuple[str, ...]
     open_loops: bool
     steps: int | None
 
 
-NOTHING = Reading((), Work.of(np.zeros(0)), (), False, None)
+EMPTY = Reading((), Totals.of(np.zeros(0)), (), False, None)
 
 
-def read(module: Module, meshes: Sequence[NamedMesh], *, scheduled: bool) -> Reading:
+def read_module(
+    module: Module, meshes: Sequence[NamedMesh], *, scheduled: bool, lines: LineFinder | None = None
+) -> Reading:
     """Read a compiled program; `meshes` name the axes along which its groups of devices are.
 
     `scheduled`: its transfers start and end as written (a TPU's, a GPU's program), so what overlaps with each is what
-    is between. Else (the CPU's) it is what neither needs the transfer nor is needed by it.
+    is between. Else (the CPU's) it is what neither needs the transfer nor is needed by it. `lines` knows where
+    operations were written, where the text does not.
     """
     devices = max(module.devices, *(math.prod(mesh.sizes.values()) for mesh in meshes), 1)
     found = None if scheduled else overlap(module)
-    walk = _Walk(module, Reader(module, meshes, devices, Sources(module)), found)
+    walk = _Walk(module, CollectiveReader(module, meshes, devices, lines or SourceLines(module)), found)
     work = walk.computation(module.entry, 1)
     kernels = tuple(dict.fromkeys(walk.kernels))
     return Reading(tuple(walk.collectives), work, kernels, walk.open_loops, found.steps if found else None)
@@ -61,7 +64,7 @@ def read(module: Module, meshes: Sequence[NamedMesh], *, scheduled: bool) -> Rea
 @dataclass
 class _Walk:
     module: Module
-    reader: Reader
+    reader: CollectiveReader
     independent: Overlap | None
     collectives: list[CompiledCollective] = field(default_factory=list)
     kernels: list[str] = field(default_factory=list)
@@ -71,10 +74,10 @@ class _Walk:
     flops: int = 0  # of matmuls, so far, in one iteration of the loop that is being read
 
     @property
-    def nothing(self) -> Work:
-        return Work.of(np.zeros(self.reader.devices))
+    def nothing(self) -> Totals:
+        return Totals.of(np.zeros(self.reader.devices))
 
-    def computation(self, name: str, times: int | None) -> Work:
+    def computation(self, name: str, times: int | None) -> Totals:
         operations = self.module.computations[name]
         total = self.nothing
         for op in operations.values():
@@ -82,7 +85,7 @@ class _Walk:
                 total += work
         return total
 
-    def visit(self, op: Operation, beside: Computation, times: int | None) -> Work | None:
+    def visit(self, op: Operation, beside: Computation, times: int | None) -> Totals | None:
         if kind := kind_of(op):
             return self.start(op, kind, beside, times, op.name if op.kind.endswith("-start") else "")
         if op.kind.endswith("-done") and op.operands:
@@ -98,7 +101,7 @@ class _Walk:
             return self.fusion(op, times)
         return self.compute(op, beside)
 
-    def loop(self, op: Operation, beside: Computation, times: int | None) -> Work:
+    def loop(self, op: Operation, beside: Computation, times: int | None) -> Totals:
         turns = iterations(op, beside, self.module)
         outside, self.flops = self.flops, 0
         body = self.computation(op.attribute("body"), _times(times, turns))
@@ -108,14 +111,14 @@ class _Walk:
         self.open_loops |= turns is None and bool(total.most.any())
         return total
 
-    def branches(self, op: Operation, times: int | None) -> Work:
+    def branches(self, op: Operation, times: int | None) -> Totals:
         first = len(self.collectives)
-        work = Work.any_of([self.computation(branch, times) for branch in op.called])
+        work = Totals.any_of([self.computation(branch, times) for branch in op.called])
         for k in range(first, len(self.collectives)):
             self.collectives[k] = replace(self.collectives[k], optional=True)
         return work
 
-    def fusion(self, op: Operation, times: int | None) -> Work:
+    def fusion(self, op: Operation, times: int | None) -> Totals:
         """A kernel: matmuls, a collective, or both at once."""
         total = self.nothing
         for name in op.called:
@@ -128,7 +131,9 @@ class _Walk:
                 total = total if work is None else total + work
         return total
 
-    def fused(self, op: Operation, inner: Operation, kind: str, inside: Computation, times: int | None) -> Work | None:
+    def fused(
+        self, op: Operation, inner: Operation, kind: str, inside: Computation, times: int | None
+    ) -> Totals | None:
         channel = inner.attribute("channel_id")
         targets = {o.attribute("custom_call_target") for o in inside.values() if o.kind == "custom-call"}
         if op.kind == "async-start":
@@ -143,7 +148,7 @@ class _Walk:
 
     def start(
         self, op: Operation, kind: str, beside: Computation, times: int | None, key: str, *, fused: bool = False
-    ) -> Work:
+    ) -> Totals:
         found = list(self.reader.read(op, kind, beside, times, fused=fused))
         if self.independent:
             found = [replace(one, meanwhile=self.independent.flops.get(op.name, 0)) for one in found]
@@ -159,23 +164,23 @@ class _Walk:
             for k in places:
                 self.collectives[k] = replace(self.collectives[k], meanwhile=self.flops - before)
 
-    def compute(self, op: Operation, beside: Computation) -> Work | None:
+    def compute(self, op: Operation, beside: Computation) -> Totals | None:
         if op.kind == "custom-call" and (kernel := kernel_of(op)):
             return self.kernel(kernel)
         matmuls, others = matmul_flops(op, beside), elementwise_flops(op, beside)
         self.flops += matmuls
-        return Work.of(np.zeros(self.reader.devices), matmuls, others) if matmuls or others else None
+        return Totals.of(np.zeros(self.reader.devices), matmuls, others) if matmuls or others else None
 
-    def kernel(self, kernel: Kernel) -> Work:
+    def kernel(self, kernel: Kernel) -> Totals:
         """What a custom call says that it does; what it does not say has no bound."""
-        said = Work.of(np.full(self.reader.devices, kernel.bytes_sent or 0.0), kernel.flops or 0)
+        said = Totals.of(np.full(self.reader.devices, kernel.bytes_sent or 0.0), kernel.flops or 0)
         unknown = (kernel.bytes_sent is None, kernel.flops is None)
         if any(unknown):
             self.kernels.append(kernel.name)
         most = said.most.copy()
         most[:-2] = math.inf if unknown[0] else most[:-2]
         most[-2] = math.inf if unknown[1] else most[-2]
-        return Work(said.least, most)
+        return Totals(said.least, most)
 
 
 def _times(outside: int | None, inside: int | None) -> int | None:

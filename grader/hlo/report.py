@@ -14,15 +14,16 @@ from typing import Any
 from grader.hlo.collectives import CompiledCollective, bytes_along
 from grader.hlo.lowering import CompiledProgram
 from grader.hlo.meshes import NamedMesh
-from grader.hlo.reading import Reading, read
+from grader.hlo.reading import Reading, read_module
 from grader.hlo.text import parsed
-from grader.hlo.work import Count
-from grader.hlo.written import Written, reconciled
+from grader.hlo.totals import Count
+from grader.hlo.written import WrittenCollective, reconciled
 
+# What it means that a backend's compiler chose the collectives.
 _COMPILERS = {
-    "cpu": "the CPU's compiler decided: it sums bfloat16 as float32 and makes no reduce_scatter; a TPU's may differ",
-    "gpu": "the GPU's compiler decided; a TPU's may differ",
-    "tpu": "the TPU's compiler decided",
+    "cpu": "as the CPU's compiler chose; it sends bfloat16 as float32 and adds no reduce_scatter, a TPU's differs",
+    "gpu": "as the GPU's compiler chose",
+    "tpu": "as the TPU's compiler chose, in the order in which they start",
 }
 
 
@@ -40,7 +41,7 @@ class Report:
     meshes: tuple[NamedMesh, ...]
     reading: Reading
     collectives: tuple[CompiledCollective, ...]
-    removed: tuple[Written, ...]
+    removed: tuple[WrittenCollective, ...]
     peak_bytes: int | None
 
     @property
@@ -101,11 +102,14 @@ class Report:
 
     def heading(self) -> str:
         meshes = (" × ".join(f"{name}={size}" for name, size in mesh.sizes.items()) for mesh in self.meshes)
-        return f"mesh: {'; '.join(dict.fromkeys(meshes)) or 'one device'}"
+        compiled = f", compiled for {self.backend.upper()}" if self.backend else ""
+        return f"mesh: {'; '.join(dict.fromkeys(meshes)) or 'one device'}{compiled}"
 
     def totals(self) -> str:
         work = self.reading.work
-        sums = [f"{work.sent} B sent", f"{work.matmul_flops} FLOPs in matmuls, {work.other_flops} elsewhere"]
+        sums = [f"{work.sent} B sent", f"{work.matmul_flops} FLOPs in matmuls", f"{work.other_flops} elementwise"]
+        if work.sent.number != round(self.bytes_sent_mean):
+            sums[0] += f" by the busiest ({self.bytes_sent_mean:,.6g} B on average)"
         if self.peak_bytes is not None:
             sums.append(f"{self.peak_bytes:,} B at the peak")
         text = f"per device: {', '.join(sums)}"
@@ -119,8 +123,8 @@ class Report:
         if not self.collectives:
             yield "collectives: none"
         else:
-            decided = _COMPILERS.get(self.backend, "")
-            yield f"collectives ({decided}):" if decided else "collectives:"
+            chosen = _COMPILERS.get(self.backend, "")
+            yield f"collectives ({chosen}):" if chosen else "collectives:"
             alike = itertools.groupby(map(self.described, self.collectives))
             for text, group in alike:
                 yield f"  {text}" if (n := len(list(group))) == 1 else f"  {n} of these: {text}"
@@ -131,13 +135,13 @@ class Report:
         return "\n".join(self.lines())
 
     def _repr_html_(self) -> str:
+        if not self.collectives:
+            return f"<pre>{html.escape(repr(self))}</pre>"
         rows = [(c.kind, c.shape, f"{', '.join(c.axes)}{c.grouping}", *_numbers(c), c.owner) for c in self.collectives]
         head = ("collective", "array", "axes", "times", "bytes sent by the busiest device", "on average", "whose")
-        table = _table(head, rows) if rows else "<p>collectives: none</p>"
-        decided = _COMPILERS.get(self.backend, "") if rows else ""
-        around = [self.heading(), decided], [*(f"written, but not run: {one}" for one in self.removed), self.totals()]
-        before, after = ("".join(f"<div>{html.escape(line)}</div>" for line in lines if line) for lines in around)
-        return f"{before}{table}{after}"
+        above = [self.heading(), f"collectives, {_COMPILERS[self.backend]}:" if self.backend in _COMPILERS else ""]
+        below = [*(f"written, but not run: {one}" for one in self.removed), self.totals()]
+        return f"{_paragraphs(above)}{_table(head, rows)}{_paragraphs(below)}"
 
     def to_json(self) -> str:
         """The report as JSON: what a build can keep, and compare with the next one."""
@@ -159,9 +163,9 @@ class Report:
             indent=2,
         )
 
-    def __sub__(self, before: Report) -> Difference:
+    def __sub__(self, before: Report) -> Comparison:
         """What changed: `after - before`."""
-        return Difference(before, self)
+        return Comparison(before, self)
 
     def assert_no(self, kind: str | None = None, *, axis: str | None = None) -> None:
         """Raise AssertionError if a collective of this kind, or any, runs along this axis, or along any."""
@@ -192,7 +196,7 @@ class Report:
 
 
 @dataclass(frozen=True, repr=False)
-class Difference:
+class Comparison:
     """Two reports on what was meant to be the same: which collectives came and went, and what that comes to."""
 
     before: Report
@@ -250,6 +254,10 @@ def _numbers(c: CompiledCollective) -> tuple[str, str, str]:
     return "?" if c.times is None else f"{c.times:,}", str(c.work.sent), f"{c.bytes_sent_mean:,.6g}"
 
 
+def _paragraphs(lines: Sequence[str]) -> str:
+    return "".join(f"<div>{html.escape(line)}</div>" for line in lines if line)
+
+
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     def row(cells: Sequence[str], tag: str) -> str:
         return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
@@ -294,7 +302,8 @@ def _listed(collectives: Sequence[CompiledCollective]) -> str:
 
 def report(program: CompiledProgram) -> Report:
     """The report on a compiled program."""
-    reading = read(parsed(program.text), program.meshes, scheduled=program.backend != "cpu")
+    module, scheduled = parsed(program.text), program.backend != "cpu"
+    reading = read_module(module, program.meshes, scheduled=scheduled, lines=program.lines)
     if program.written is None:
         return Report(program.backend, program.meshes, reading, reading.collectives, (), program.peak_bytes)
     return Report(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import re
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
 from grader.hlo.text import Module, Operation
 
+LONGEST_SHOWN = 60  # characters of a line in a cell
 _OURS = str(Path(__file__).parents[1]) + os.sep
 _LIBRARIES = (
     f"{os.sep}site-packages{os.sep}",
@@ -22,7 +25,7 @@ _LIBRARIES = (
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceLine:
     """A line of a source file, or of a notebook's cell."""
 
     file: str
@@ -34,29 +37,50 @@ class Place:
         return self.file.startswith("<") or "ipykernel_" in self.file
 
     def __str__(self) -> str:
-        return f"line {self.line} of a cell" if self.is_cell else f"{os.path.basename(self.file)}:{self.line}"
+        """Where it is: as train.py:12, and in a cell, whose name says nothing, what is written there."""
+        if not self.is_cell:
+            return f"{os.path.basename(self.file)}:{self.line}"
+        text = linecache.getline(self.file, self.line).strip()
+        return f"`{text[:LONGEST_SHOWN]}{'…' * (len(text) > LONGEST_SHOWN)}`" if text else f"line {self.line} of a cell"
 
 
-def callers(places: Sequence[Place]) -> Place | None:
+def callers(places: Sequence[SourceLine]) -> SourceLine | None:
     """Of the places of a call, the innermost first, the first that is in no library; else the innermost."""
     own = (place for place in places if not any(library in place.file for library in _LIBRARIES))
     return next(own, places[0] if places else None)
 
 
+class LineFinder(Protocol):
+    """Knows which line an operation comes from."""
+
+    def place(self, op: Operation) -> SourceLine | None: ...
+
+
 @dataclass(frozen=True)
-class Sources:
+class TracedLines:
+    """The lines of operations where the compiled text has none: those of the traced function, as far as an operation's
+    name, and whether it is of the backward pass, tell its line."""
+
+    lines: Mapping[tuple[str, bool], SourceLine]
+
+    def place(self, op: Operation) -> SourceLine | None:
+        return self.lines.get((op.path.rpartition("/")[2], "transpose(" in op.path))
+
+
+@dataclass(frozen=True)
+class SourceLines:
     """The lines of a module's operations. Older XLA writes one with each operation, newer ones a table of calls."""
 
     module: Module
 
-    def place(self, op: Operation) -> Place | None:
+    def place(self, op: Operation) -> SourceLine | None:
         """The line of the caller's source that an operation comes from; None where its text does not say."""
         if frame := op.attribute("stack_frame_id"):
             return callers(self._call(int(frame)))
         file, line = re.search(r'source_file="([^"]*)"', op.rest), op.attribute("source_line")
-        return Place(file[1], int(line)) if file and line else None
+        return SourceLine(file[1], int(line)) if file and line else None
 
-    def _call(self, frame: int) -> list[Place]:
+    def _call(self, frame: int) -> list[SourceLine]:
         places = []
         while frame in self._frames:
             location, parent = self._frames[frame]
@@ -77,10 +101,10 @@ class Sources:
         return {k: (row["file_location_id"], row.get("parent_frame_id", shift) - shift) for k, row in rows.items()}
 
     @cached_property
-    def _locations(self) -> dict[int, Place]:
+    def _locations(self) -> dict[int, SourceLine]:
         names = dict(enumerate(self._named("FileNames"), 1))
         rows = _rows(self.module.tables.get("FileLocations", ()))
-        return {k: Place(names.get(row["file_name_id"], ""), row["line"]) for k, row in rows.items()}
+        return {k: SourceLine(names.get(row["file_name_id"], ""), row["line"]) for k, row in rows.items()}
 
     def _named(self, table: str) -> list[str]:
         return [line.partition('"')[2].rpartition('"')[0] for line in self.module.tables.get(table, ())]

@@ -1,6 +1,6 @@
 """The text of a compiled program, HLO, as records: computations, and in each its operations in the order they start.
 
-JAX's own reader of HLO (`jaxlib._hlo`) gives back text too. Tiles such as T(8,128)(2,1), and memory spaces such as
+JAX's own reader of HLO gives back text too. Tiles such as T(8,128)(2,1), and memory spaces such as
 S(1), are explained in XLA's "Tiled layout" (openxla.org/xla/tiled_layout).
 """
 
@@ -107,7 +107,7 @@ class Operation:
     def path(self) -> str:
         """Where in the function it comes from: JAX's path of names, as jit(step)/shard_map/psum."""
         found = re.search(r'op_name="([^"]*)"', self.rest)
-        return found[1].rpartition("jit(program)/")[2] if found else ""
+        return found[1].rpartition("call_exported/")[2].removeprefix("jit(program)/") if found else ""
 
     @cached_property
     def groups(self) -> list[list[int]]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from grader.hlo.collectives import CompiledCollective
-from grader.hlo.sources import Place, callers
+from grader.hlo.sources import SourceLine, callers
 from grader.hlo.text import dtype_name
-from grader.jax_versions import open_jaxpr, spots
+from grader.jax_versions import is_backward, open_jaxpr, spots
 from grader.programs.collectives import OF_PRIMITIVE
 from grader.programs.jaxprs import inner_jaxprs
 
@@ -18,7 +18,7 @@ _SHORT = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c"}
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenCollective:
     """A collective that an author wrote: its primitive, the axes of its mesh that it runs over, how many devices that
     are, and one device's operand."""
 
@@ -29,7 +29,7 @@ class Written:
     mesh: frozenset[str]
     shape: tuple[int, ...]
     dtype: str
-    place: Place | None
+    place: SourceLine | None
 
     def __str__(self) -> str:
         over = f" over {', '.join(self.axes)}" if self.axes else ""
@@ -41,21 +41,40 @@ class Written:
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
 
 
-def written_in(jaxpr: Any, mesh: Mapping[str, int] | None = None) -> Iterator[Written]:
+def written_in(jaxpr: Any, mesh: Mapping[str, int] | None = None) -> Iterator[WrittenCollective]:
     """The collectives of a traced function, in the order of the program, each operand by itself."""
     sizes = mesh or {}
     for eqn in open_jaxpr(jaxpr).eqns:
         if kind := OF_PRIMITIVE.get(eqn.primitive.name):
             axes = _axes(eqn.params)
             group = math.prod(sizes.get(axis, 1) for axis in axes)
-            place = callers([Place(spot.file, spot.first) for spot in spots(eqn)])
+            place = _place(eqn)
             avals: list[Any] = [operand.aval for operand in eqn.invars]
             for aval in avals[: 1 if kind == "ragged_all_to_all" else None]:
                 shape, dtype = tuple(aval.shape), _short(aval.dtype)
-                yield Written(kind, eqn.primitive.name, axes, group, frozenset(sizes), shape, dtype, place)
+                yield WrittenCollective(kind, eqn.primitive.name, axes, group, frozenset(sizes), shape, dtype, place)
         inside = dict(eqn.params["mesh"].shape) if eqn.primitive.name == "shard_map" else sizes
         for inner in inner_jaxprs(eqn):
             yield from written_in(inner, inside)
+
+
+def lines_in(jaxpr: Any) -> dict[tuple[str, bool], SourceLine]:
+    """The line of each primitive that is on one line only, forward (False) and backward (True)."""
+    found: dict[tuple[str, bool], set[SourceLine | None]] = {}
+    for eqn in _equations(jaxpr):
+        found.setdefault((eqn.primitive.name, is_backward(eqn)), set()).add(_place(eqn))
+    return {key: line for key, (line, *others) in found.items() if line is not None and not others}
+
+
+def _equations(jaxpr: Any) -> Iterator[Any]:
+    for eqn in open_jaxpr(jaxpr).eqns:
+        yield eqn
+        for inner in inner_jaxprs(eqn):
+            yield from _equations(inner)
+
+
+def _place(eqn: Any) -> SourceLine | None:
+    return callers([SourceLine(spot.file, spot.first) for spot in spots(eqn)])
 
 
 def _axes(params: Mapping[str, Any]) -> tuple[str, ...]:
@@ -71,8 +90,8 @@ def _short(dtype: Any) -> str:
 
 
 def reconciled(
-    found: Sequence[CompiledCollective], written: Sequence[Written]
-) -> tuple[tuple[CompiledCollective, ...], tuple[Written, ...]]:
+    found: Sequence[CompiledCollective], written: Sequence[WrittenCollective]
+) -> tuple[tuple[CompiledCollective, ...], tuple[WrittenCollective, ...]]:
     """What runs, each labeled by who wrote it, and what was written and doesn't run.
 
     The compiled text names the primitive that a collective serves. It is its author's if it is what that primitive
@@ -84,7 +103,9 @@ def reconciled(
     return tuple(_replacing(c, left) for c in labeled), tuple(left)
 
 
-def _labeled(c: CompiledCollective, left: list[Written], written: Sequence[Written]) -> CompiledCollective:
+def _labeled(
+    c: CompiledCollective, left: list[WrittenCollective], written: Sequence[WrittenCollective]
+) -> CompiledCollective:
     """A collective with what its author wrote, which is then taken from what is left; the compiler's if none fits.
 
     XLA may make several of one, as where it unrolls a loop, and may reshape an operand.
@@ -104,28 +125,29 @@ def _labeled(c: CompiledCollective, left: list[Written], written: Sequence[Writt
         yours=True,
         axes=axes,
         operation=best.primitive,
+        place=c.place or best.place,
         operand=best.shape if same_size else c.operand,
         written="" if same_size and best.dtype == c.dtype else best.array,
     )
 
 
-def _does(w: Written, c: CompiledCollective) -> bool:
+def _does(w: WrittenCollective, c: CompiledCollective) -> bool:
     """Whether a collective may be what was written. A name that XLA lost says nothing; then the array has to match."""
     same_array = math.prod(w.shape) == math.prod(c.operand)
     return w.kind == c.kind and _same_devices(w, c) and (w.primitive == c.operation or (not c.operation and same_array))
 
 
-def _replacing(c: CompiledCollective, left: list[Written]) -> CompiledCollective:
+def _replacing(c: CompiledCollective, left: list[WrittenCollective]) -> CompiledCollective:
     """A collective of another kind than was written on its line, along the same axes: the compiler's way to do that."""
     if c.yours:
         return c
     for w in left:
-        if w.primitive == c.operation and w.kind != c.kind and w.place == c.place and _same_devices(w, c):
+        if w.primitive == c.operation and w.kind != c.kind and c.place in (None, w.place) and _same_devices(w, c):
             left.remove(w)
             return replace(c, yours=True, written=w.kind)
     return c
 
 
-def _same_devices(w: Written, c: CompiledCollective) -> bool:
+def _same_devices(w: WrittenCollective, c: CompiledCollective) -> bool:
     """Whether both run over the same devices: along the same axes, but for those of one device, of the same mesh."""
     return {*w.axes} >= {*c.axes} if {*c.axes} <= w.mesh else w.group == c.group

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from grader.judging.behaviour import Execution
-from grader.programs.collectives import KINDS
+from grader.programs.collectives import COLLECTIVE_KINDS
 from grader.programs.edits import FOLLOWING
 from grader.programs.execution import Failed, Result
 from grader.programs.repairs import WAYS, Repair
@@ -66,7 +66,7 @@ def try_repairs(runs: Sequence[Execution], *, at_collectives: bool = False) -> A
     except Failed:
         return Attempts(runs, [])
     if at_collectives:
-        repairs = tuple(one for one in repairs if one.kind in KINDS)[:MOST_TRIED_FOR_A_LINE]
+        repairs = tuple(one for one in repairs if one.kind in COLLECTIVE_KINDS)[:MOST_TRIED_FOR_A_LINE]
     found, begun = list[tuple[Repair, Sequence[Result]]](), time.process_time()
     for first in range(0, min(len(repairs), MOST_TRIED), AT_ONCE):
         if time.process_time() - begun < SECONDS_REPAIRING:

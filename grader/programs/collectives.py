@@ -64,7 +64,7 @@ _ALL = (
         ("collective-broadcast",),
     ),
 )
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _ALL}
+COLLECTIVE_KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _ALL}
 OF_PRIMITIVE: Mapping[str, str] = {primitive: kind.name for kind in _ALL for primitive in kind.primitives}
 OF_STABLEHLO: Mapping[str, str] = {op: kind.name for kind in _ALL for op in kind.stablehlo}
 OF_HLO: Mapping[str, str] = {op: kind.name for kind in _ALL for op in kind.hlo}
@@ -80,6 +80,6 @@ def ring_bytes(kind: str, operand_bytes: float, devices: int) -> float:
     Raises:
       ValueError: there is no such kind of collective.
     """
-    if kind not in KINDS:
-        raise ValueError(f"there is no collective {kind!r}; there are {', '.join(KINDS)}")
-    return operand_bytes * KINDS[kind].ring(devices) if devices > 1 else 0.0
+    if kind not in COLLECTIVE_KINDS:
+        raise ValueError(f"there is no collective {kind!r}; there are {', '.join(COLLECTIVE_KINDS)}")
+    return operand_bytes * COLLECTIVE_KINDS[kind].ring(devices) if devices > 1 else 0.0

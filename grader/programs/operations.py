@@ -173,6 +173,14 @@ def spec_of_argument(value: ir.Value) -> list[tuple[str, ...]] | None:
     return _dims(attributes["sdy.sharding"]) if "sdy.sharding" in attributes else None
 
 
+def specs_of_results(function: ir.Operation) -> list[list[tuple[str, ...]] | None]:
+    """How each result of a function is to be on the mesh, the axes per dimension; None where that is left open."""
+    if "res_attrs" not in function.attributes:
+        return [None] * len(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results)
+    each = map(ir.DictAttr, ir.ArrayAttr(function.attributes["res_attrs"]))
+    return [_dims(said["sdy.sharding"]) if "sdy.sharding" in said else None for said in each]
+
+
 def _dims(sharding: ir.Attribute) -> list[tuple[str, ...]]:
     dims = sdy.TensorShardingAttr(sharding).dimension_shardings
     return [tuple(sdy.AxisRefAttr(a).name for a in sdy.DimensionShardingAttr(d).axes) for d in dims]

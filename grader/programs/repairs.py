@@ -21,7 +21,7 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 
 from grader.jax_versions import mlir_context
-from grader.programs.collectives import KINDS
+from grader.programs.collectives import COLLECTIVE_KINDS
 from grader.programs.edits import STEP_WAYS, change_step, follow, numbers_of, step_ways
 from grader.programs.operations import blocks_in, callee_of, first_mesh, functions_in, meshes_in, operations_in
 from grader.programs.order import groups_of
@@ -64,7 +64,7 @@ def repairs_of(program: Program) -> tuple[Repair, ...]:
     with mlir_context():
         module = ir.Module.parse(program.exported.mlir_module())
         sites = list(itertools.islice(sites_of(module), MOST_SITES + 1))
-        if len(sites) > MOST_SITES or sum(site.kind in KINDS for site in sites) > MOST_COLLECTIVES:
+        if len(sites) > MOST_SITES or sum(site.kind in COLLECTIVE_KINDS for site in sites) > MOST_COLLECTIVES:
             return ()
         meshes = meshes_in(module)
         alone = [repair for site in sites for repair in _repairs(site, meshes)]
@@ -196,7 +196,7 @@ def _repairs(site: Site, meshes: Meshes) -> Iterator[Repair]:
     axes: tuple[str, ...] = site.index
     if site.kind in (AT_A_PRODUCT, AT_A_RESULT):
         yield from (Repair(*at, way, (), along) for way, along in _sums(site, choices))
-    elif site.kind in KINDS:
+    elif site.kind in COLLECTIVE_KINDS:
         axes = axes_of_groups(groups_of(site.op, meshes), mesh)
         if not axes or len(site.op.operands) != 1:
             return

@@ -73,7 +73,7 @@ def test_a_refusal_is_an_answer():
 
 def test_the_report_tells_what_it_estimates_and_from_where():
     text = repr(reported("ring"))
-    assert "x=4 × y=2 on v5e:2x4 (8 chips, 2 hosts)" in text
+    assert "x=4 × y=2, compiled for TPU, on v5e:2x4 (8 chips, 2 hosts)" in text
     assert "roofline, an estimate and no measurement" in text and "How To Scale Your Model" in text
     assert "overlaps with 4,294,967,296 FLOPs an iteration" in text and "of 15.75 GiB at the peak" in text
 

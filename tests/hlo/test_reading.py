@@ -5,14 +5,14 @@ import math
 import pytest
 
 from grader.hlo.meshes import NamedMesh
-from grader.hlo.reading import read
+from grader.hlo.reading import read_module
 from grader.hlo.text import NotHLO, bits_of, parsed
 
 LINE = {"x": 4}
 
 
 def read_text(text, sizes=LINE):
-    return read(parsed(text), (NamedMesh(sizes),), scheduled=True)
+    return read_module(parsed(text), (NamedMesh(sizes),), scheduled=True)
 
 
 def main(*lines, before=""):
@@ -170,7 +170,7 @@ def test_the_mesh_is_the_one_whose_axes_are_the_group():
         ("{{0,4},{1,5},{2,6},{3,7}}", ("a",)),
     ):
         line = f"ROOT %r = f32[8]{{0}} all-reduce(%a), replica_groups={groups}, to_apply=%add"
-        (found,) = read(parsed(main(line)), meshes, scheduled=True).collectives
+        (found,) = read_module(parsed(main(line)), meshes, scheduled=True).collectives
         assert found.axes == axes and math.prod(meshes[axes[0] in "ab"].sizes[a] for a in axes) == found.group
 
 

@@ -19,7 +19,7 @@ from grader.chips.compiling import Request
 from grader.chips.report import Fit
 from grader.exercises.as_json import LEGIBLE, PLAIN, PROGRAM, SPEC, to_json, value_from_json
 from grader.exercises.codecs import FLAG, Codec, data_class, optional, plain_type, refusing, tuple_of
-from grader.programs.collectives import KINDS
+from grader.programs.collectives import COLLECTIVE_KINDS
 from grader.programs.execution import Ran, Result
 from grader.programs.origins import DIVIDES, ERROR, LONGEST_LINE, MOST_ORIGINS, VALUE, Line, Origin
 from grader.programs.program import Program
@@ -130,7 +130,7 @@ BLOCKS = Codec(UNPLACED.write, _blocks)
 
 COLLECTIVE = data_class(
     Collective,
-    kind=plain_type(str, KINDS.__contains__),
+    kind=plain_type(str, COLLECTIVE_KINDS.__contains__),
     axes=NAMES,
     group=COUNT,
     operand=COUNTS,
@@ -175,7 +175,7 @@ LINE = data_class(
     backward=FLAG,
     function=NAME,
 )
-PLACED = {*KINDS, *DIVIDES.values(), ERROR, VALUE}
+PLACED = {*COLLECTIVE_KINDS, *DIVIDES.values(), ERROR, VALUE}
 ORIGIN = data_class(Origin, kind=plain_type(str, PLACED.__contains__), line=optional(LINE))
 ORIGINS = Codec(lambda several: [ORIGIN.write(one) for one in several], _origins)
 ALL_ORIGINS = Codec(tuple_of(ORIGINS).write, refusing(tuple_of(ORIGINS).read))  # of the answers to all cases

@@ -50,7 +50,7 @@ def _hop_bytes():
 MEASURED = {
     "MiB of a float32[8192,8192]": lambda: jax.ShapeDtypeStruct((8192, 8192), jnp.float32).size * 4 / 2**20,
     "bytes of A on one device": lambda: 4 * blocks((ROWS, INNER), P(None, "x"), {"x": 4, "y": 2}).entries,
-    "FLOPs of one device": lambda: product().structure.dot_flops,
+    "FLOPs of one device": lambda: product().flops,
     "bytes sent by one device": lambda: product().bytes_sent,
     "bytes that one hop of 1 µs is worth": _hop_bytes,
 }

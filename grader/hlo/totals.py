@@ -35,7 +35,7 @@ class Count:
 
 
 @dataclass(frozen=True, eq=False)
-class Work:
+class Totals:
     """What a piece of a program comes to: bytes sent by each device, then FLOPs of matmuls, then other FLOPs.
 
     `least` and `most` are float[devices + 2].
@@ -45,21 +45,21 @@ class Work:
     most: np.ndarray
 
     @classmethod
-    def of(cls, sent: np.ndarray, matmuls: float = 0, others: float = 0) -> Work:
+    def of(cls, sent: np.ndarray, matmuls: float = 0, others: float = 0) -> Totals:
         exactly = np.append(sent, (matmuls, others))
         return cls(exactly, exactly)
 
-    def __add__(self, other: Work) -> Work:
-        return Work(self.least + other.least, self.most + other.most)
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(self.least + other.least, self.most + other.most)
 
-    def often(self, times: int | None) -> Work:
+    def often(self, times: int | None) -> Totals:
         """So many times the same; None for a loop of unknown length, which counts once and has no bound."""
         if times is None:
-            return Work(self.least, np.where(self.most > 0, math.inf, 0.0))
-        return Work(self.least * times, self.most * times) if times else Work(0 * self.least, 0 * self.least)
+            return Totals(self.least, np.where(self.most > 0, math.inf, 0.0))
+        return Totals(self.least * times, self.most * times) if times else Totals(0 * self.least, 0 * self.least)
 
     @classmethod
-    def any_of(cls, branches: Sequence[Work]) -> Work:
+    def any_of(cls, branches: Sequence[Totals]) -> Totals:
         """One of these, nobody knows which: for each number the least and the most of all."""
         return cls(
             np.min([branch.least for branch in branches], axis=0), np.max([branch.most for branch in branches], axis=0)
