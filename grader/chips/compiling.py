@@ -30,6 +30,7 @@ from jax.extend.mlir import ir
 from jax.sharding import NamedSharding, PartitionSpec
 
 from grader.chips.topologies import Topology
+from grader.hlo.lowering import unwrapped
 from grader.hlo.sources import SourceLine
 from grader.hlo.written import WrittenCollective, lines_in, written_in
 from grader.jax_versions import mlir_context
@@ -132,9 +133,9 @@ def request(
     wrapped: Any = fn if hasattr(fn, "trace") else jax.jit(fn)
     rest = iter(shapes)
     own, named = jax.tree.unflatten(tree, [next(rest) if _is_array(leaf) else leaf for leaf in everything])
-    traced = wrapped.trace(*own, **named)
+    traced = unwrapped(wrapped.trace(*own, **named))
     with without_places():
-        exported = export.export(wrapped, platforms=["tpu"])(*own, **named)
+        exported = export.export(_AlreadyTraced(traced), platforms=["tpu"])()
     return Request(
         bytes(_flat(exported).serialize()),
         pod.name,
@@ -150,6 +151,25 @@ def request(
         tuple(written_in(traced.jaxpr)),
         lines_in(traced.jaxpr),
     )
+
+
+@dataclass(frozen=True)
+class _AlreadyTraced:
+    """What `jax.jit` returns, as far as `jax.export` asks: for a function that was traced before."""
+
+    traced: Any
+
+    def __call__(self) -> Any:
+        raise NotImplementedError("it is compiled, not run")
+
+    def trace(self) -> Any:
+        return self.traced
+
+    def lower(self, **options: Any) -> Any:
+        return self.traced.lower(**options)
+
+    def eval_shape(self) -> Any:
+        return self.traced.out_info
 
 
 def _flat(exported: export.Exported) -> export.Exported:

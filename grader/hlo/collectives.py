@@ -26,7 +26,7 @@ class CompiledCollective(Collective):
     added it, for `operation` (JAX's name of an operation, or an argument's). `place` is the line that either is on.
     `optional`: it is in a branch, or what it sends is known only when it runs. `merged`: XLA sends it together with so
     many others. `written`: what the author wrote, where that is another kind, or another type. `along`: how many
-    devices its axes have, of which `group` take part together.
+    devices its axes have, of which `group` take part together. `backward`: it belongs to a gradient's backward pass.
     """
 
     sent: tuple[float, ...] = ()
@@ -37,6 +37,7 @@ class CompiledCollective(Collective):
     merged: int = 0
     written: str = ""
     along: int = 0
+    backward: bool = False
 
     @property
     def work(self) -> Totals:
@@ -62,9 +63,10 @@ class CompiledCollective(Collective):
     def owner(self) -> str:
         """Whose it is, in words."""
         at = f" at {self.place}" if self.place else ""
+        backward = ", backward" if self.backward else ""
         if self.yours:
-            return f"yours{at}"
-        return f"the compiler's, for {self.operation}{at}" if self.operation else "the compiler's"
+            return f"yours{backward}{at}"
+        return f"the compiler's, for {self.operation}{backward}{at}" if self.operation else "the compiler's"
 
     def __str__(self) -> str:
         over = f" over {', '.join(self.axes)}{self.grouping}" if self.axes else self.grouping
@@ -136,6 +138,7 @@ class CollectiveReader:
                 optional=kind == "ragged_all_to_all",
                 merged=len(arrays) - 1,
                 along=along,
+                backward=said.is_backward,
             )
 
     def _operands(self, op: Operation, kind: str, beside: Computation, groups: Groups) -> list[Tiled]:

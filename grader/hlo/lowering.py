@@ -57,9 +57,9 @@ def compiled_program(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], me
         text = _text(fn)
         return CompiledProgram(text, _backend_of(text), own or _meshes_in_text(text), None, None)
     if hasattr(fn, "memory_analysis"):  # a Compiled
-        return _of_executable(fn, own or _meshes_of(_shardings(fn)), None)
+        return _of_executable(unwrapped(fn), own or _meshes_of(_shardings(fn)), None)
     if hasattr(fn, "as_text"):  # a Lowered
-        return _of_lowered(fn, own, None)
+        return _of_lowered(unwrapped(fn), own, None)
     if not callable(fn):
         raise NoReport(
             "expected a function, a `jax.stages.Lowered` or `Compiled`, HLO text, or the path of a file with it; found "
@@ -67,9 +67,7 @@ def compiled_program(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], me
         )
     _refuse_abstract((args, kwargs))
     wrapped = fn if hasattr(fn, "lower") else jax.jit(fn)
-    if not hasattr(wrapped, "trace"):  # Flax's nnx.jit
-        return _of_lowered(wrapped.lower(*args, **kwargs), own, None)
-    traced = wrapped.trace(*args, **kwargs)
+    traced = unwrapped(wrapped.trace(*args, **kwargs))
     try:
         lowered = traced.lower()
     except NotImplementedError as error:
@@ -77,10 +75,14 @@ def compiled_program(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], me
     return _of_lowered(lowered, own, tuple(written_in(traced.jaxpr)))
 
 
+def unwrapped(stage: Any) -> Any:
+    """JAX's own stage of a program where Flax wraps it."""
+    return next((getattr(stage, name) for name in ("traced", "lowered", "compiled") if hasattr(stage, name)), stage)
+
+
 def _of_lowered(
     lowered: Any, own: tuple[NamedMesh, ...], written: tuple[WrittenCollective, ...] | None
 ) -> CompiledProgram:
-    lowered = getattr(lowered, "lowered", lowered)  # Flax wraps JAX's
     meshes = own or _meshes_lowered(lowered)
     try:
         executable = lowered.compile()

@@ -278,6 +278,7 @@ def _as_dict(c: CompiledCollective) -> dict[str, Any]:
         "bytes_sent": _bounds(c.work.sent),
         "bytes_sent_mean": c.bytes_sent_mean,
         "yours": c.yours,
+        "backward": c.backward,
         "operation": c.operation,
         "file": c.place.file if c.place else None,
         "line": c.place.line if c.place else None,

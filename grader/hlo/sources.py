@@ -64,7 +64,7 @@ class TracedLines:
     lines: Mapping[tuple[str, bool], SourceLine]
 
     def place(self, op: Operation) -> SourceLine | None:
-        return self.lines.get((op.path.rpartition("/")[2], "transpose(" in op.path))
+        return self.lines.get((op.path.rpartition("/")[2], op.is_backward))
 
 
 @dataclass(frozen=True)

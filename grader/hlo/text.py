@@ -109,6 +109,11 @@ class Operation:
         found = re.search(r'op_name="([^"]*)"', self.rest)
         return found[1].rpartition("call_exported/")[2].removeprefix("jit(program)/") if found else ""
 
+    @property
+    def is_backward(self) -> bool:
+        """Whether it belongs to a gradient's backward pass."""
+        return "transpose(" in self.path
+
     @cached_property
     def groups(self) -> list[list[int]]:
         """The devices that take part together, or the pairs (from, to) of a permute, by their number in the program."""

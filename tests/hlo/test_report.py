@@ -68,6 +68,15 @@ def test_each_says_the_line_that_it_serves():
     assert product.owner == f"the compiler's, for dot_general at test_report.py:{start + 4}"
 
 
+def test_the_sums_of_a_gradient_say_that_they_are_of_the_backward_pass():
+    mesh = make_mesh({"x": 8})
+    loss = lambda w, x: ((x @ w) ** 2).sum()  # noqa: E731
+    args = aval((16, 4), jnp.float32, P(), mesh), aval((32, 16), jnp.float32, P("x"), mesh)
+    found = grader.communication(jax.value_and_grad(loss), *args)
+    assert {(c.operand, c.backward) for c in found.collectives} == {((), False), ((16, 4), True)}
+    assert "the compiler's, for dot_general, backward at test_report.py:" in repr(found)
+
+
 def test_flops_count_loops_and_what_one_device_computes():
     mesh = make_mesh(MESH)
 
