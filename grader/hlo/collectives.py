@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -42,7 +43,7 @@ class CompiledCollective(Collective):
     @property
     def work(self) -> Totals:
         once = Totals.of(np.array(self.sent)).often(self.times)
-        return Totals(0 * once.least, once.most) if self.optional else once
+        return Totals.any_of([once, once.often(0)]) if self.optional else once
 
     @property
     def bytes_sent(self) -> int:
@@ -52,8 +53,7 @@ class CompiledCollective(Collective):
     @property
     def bytes_sent_mean(self) -> float:
         """Bytes that a device sends on average, all runs together."""
-        mean = self.work.sent_mean
-        return mean.most if mean.is_bounded else mean.least
+        return self.work.sent_mean.value
 
     @property
     def shape(self) -> str:
@@ -109,19 +109,19 @@ class CollectiveReader:
 
         In a fusion, an all-reduce of which each device keeps a slice is a reduce-scatter.
         """
-        groups = op.groups or [list(range(self.devices))]
+        permute = kind == "collective_permute"
+        groups = op.groups or ([] if permute else [list(range(self.devices))])
         arrays = self._operands(op, kind, beside, groups)
         if fused and kind == "all_reduce" and _keeps_a_slice(op, beside):
             kind = "reduce_scatter"
         mesh = mesh_of(groups, self.meshes)
         axes = mesh.axes_of(groups) if mesh else ()
-        permute = kind == "collective_permute"
         along = mesh.devices_along(axes) if mesh else self.devices
-        saying = self._results(op, beside) if len(arrays) > 1 else {}
-        for k, array in enumerate(arrays):
-            said = saying.get(k, op)
-            operation = _last_name(said.path)
-            own = OF_PRIMITIVE.get(operation) is not None and _BY_THE_COMPILER not in said.rest
+        taken_out = self._results(op, beside) if len(arrays) > 1 else {}
+        for k, (array, name) in enumerate(zip(arrays, _merged_names(op.path, len(arrays)), strict=True)):
+            said = taken_out.get(k, op)
+            operation = _last_name(said.path if said.path != op.path else name)
+            own = operation in OF_PRIMITIVE and _BY_THE_COMPILER not in said.rest
             yield CompiledCollective(
                 kind,
                 axes,
@@ -171,10 +171,21 @@ class CollectiveReader:
 
 
 def _last_name(path: str) -> str:
-    """The operation in a path of names as jit(step)/shard_map/psum; of several, merged, the first. A name that is no
-    path is an argument's."""
+    """The operation in a path of names as jit(step)/shard_map/psum. A name that is no path is an argument's."""
     before, _, last = path.rpartition("/")
-    return last.strip("()").split(":")[0] if before or not last else f"argument {last}"
+    return last if before or not last else f"argument {last}"
+
+
+def _merged_names(path: str, count: int) -> list[str]:
+    """The paths of so many operations that were merged into one, as jit(step)/(dot_general:shard_map/psum).
+
+    Where a name holds a colon of its own it cannot be told which is whose: then all are "".
+    """
+    merged = re.fullmatch(r"(.*?/)\((.*)\)", path)
+    if count == 1 or not merged:
+        return [path] * count
+    parts = re.split(r":(?![^()]*\))", merged[2])  # colons outside of parentheses
+    return [merged[1] + part for part in parts] if len(parts) == count else [""] * count
 
 
 def _joined(pieces: Sequence[Tiled]) -> Tiled:

@@ -67,6 +67,8 @@ def compiled_program(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], me
         )
     _refuse_abstract((args, kwargs))
     wrapped = fn if hasattr(fn, "lower") else jax.jit(fn)
+    if not hasattr(wrapped, "trace"):  # jax.pmap
+        return _of_lowered(unwrapped(wrapped.lower(*args, **kwargs)), own, None)
     traced = unwrapped(wrapped.trace(*args, **kwargs))
     try:
         lowered = traced.lower()

@@ -108,7 +108,7 @@ class _Walk:
         self.flops = outside + self.flops * (turns or 1)
         tested = None if turns is None else turns + 1
         total = body.often(turns) + self.computation(op.attribute("condition"), _times(times, tested)).often(tested)
-        self.open_loops |= turns is None and bool(total.most.any())
+        self.open_loops |= turns is None and bool(total.bounds[1].any())
         return total
 
     def branches(self, op: Operation, times: int | None) -> Totals:
@@ -177,10 +177,10 @@ class _Walk:
         unknown = (kernel.bytes_sent is None, kernel.flops is None)
         if any(unknown):
             self.kernels.append(kernel.name)
-        most = said.most.copy()
+        most = said.bounds[1]
         most[:-2] = math.inf if unknown[0] else most[:-2]
         most[-2] = math.inf if unknown[1] else most[-2]
-        return Totals(said.least, most)
+        return said
 
 
 def _times(outside: int | None, inside: int | None) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import itertools
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,8 +52,8 @@ class Report:
 
     @property
     def bytes_sent(self) -> int:
-        """Bytes that the busiest device sends. Where a branch leaves that open it is the most; where a loop of unknown
-        length or a kernel does, the least, each such loop counted once. `sent` has both."""
+        """Bytes that the busiest device sends: the most that branches allow; a loop of unknown length counts once, a
+        kernel that doesn't say what it sends as nothing. `sent` has the bounds."""
         return self.sent.number
 
     @property
@@ -63,8 +64,7 @@ class Report:
     @property
     def bytes_sent_mean(self) -> float:
         """Bytes that a device sends on average."""
-        mean = self.reading.work.sent_mean
-        return mean.most if mean.is_bounded else mean.least
+        return self.reading.work.sent_mean.value
 
     @property
     def bytes_along(self) -> dict[str, int]:
@@ -189,9 +189,9 @@ class Report:
         work, runs = self.reading.work, sum(c.times or 1 for c in self.collectives)
         _at_most("bytes sent by the busiest device", work.sent, bytes, self.by_bytes)
         _at_most("FLOPs in matmuls", work.matmul_flops, flops, ())
-        _at_most("collectives", Count(runs, runs), collectives, self.collectives)
+        _at_most("collectives", _exactly(runs), collectives, self.collectives)
         if peak_bytes is not None:
-            held = Count(0, float("inf")) if self.peak_bytes is None else Count(self.peak_bytes, self.peak_bytes)
+            held = Count(0, math.inf, 0) if self.peak_bytes is None else _exactly(self.peak_bytes)
             _at_most("bytes at the peak", held, peak_bytes, ())
 
 
@@ -226,6 +226,10 @@ class Comparison:
             "B at the peak": (self.before.peak_bytes, self.after.peak_bytes),
         }
         return "\n".join([*(lines or ["the same collectives"]), *_changes(pairs)])
+
+
+def _exactly(number: int) -> Count:
+    return Count(number, number, number)
 
 
 def _changes(pairs: Mapping[str, tuple[int | None, int | None]]) -> Iterator[str]:

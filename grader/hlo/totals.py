@@ -11,10 +11,15 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Count:
-    """A number of bytes or FLOPs that is at least `least` and at most `most`, which may be infinite."""
+    """A number of bytes or FLOPs that is at least `least` and at most `most`, which may be infinite.
+
+    A loop of unknown length is taken to run once in `least`; in `counted`, which is the number where the most has no
+    bound, each branch is its largest as well.
+    """
 
     least: float
     most: float
+    counted: float
 
     @property
     def is_known(self) -> bool:
@@ -25,61 +30,66 @@ class Count:
         return math.isfinite(self.most)
 
     @property
+    def value(self) -> float:
+        return self.most if self.is_bounded else self.counted
+
+    @property
     def number(self) -> int:
-        """The most that it may be; where that has no bound, the least."""
-        return round(self.most if self.is_bounded else self.least)
+        return round(self.value)
 
     def __str__(self) -> str:
-        bound = "" if self.is_known else "at most " if self.is_bounded else "at least "
-        return f"{bound}{self.number:,}"
+        if self.is_known:
+            return f"{self.number:,}"
+        if self.is_bounded:
+            return f"at most {self.number:,}"
+        return f"{'at least' if self.least == self.counted else 'unknown, counted as'} {self.number:,}"
 
 
 @dataclass(frozen=True, eq=False)
 class Totals:
     """What a piece of a program comes to: bytes sent by each device, then FLOPs of matmuls, then other FLOPs.
 
-    `least` and `most` are float[devices + 2].
+    `bounds` is float[3, devices + 2]: the least, the most, and what is counted, as `Count` has them.
     """
 
-    least: np.ndarray
-    most: np.ndarray
+    bounds: np.ndarray
 
     @classmethod
     def of(cls, sent: np.ndarray, matmuls: float = 0, others: float = 0) -> Totals:
-        exactly = np.append(sent, (matmuls, others))
-        return cls(exactly, exactly)
+        return cls(np.tile(np.append(sent, (matmuls, others)), (3, 1)))
 
     def __add__(self, other: Totals) -> Totals:
-        return Totals(self.least + other.least, self.most + other.most)
+        return Totals(self.bounds + other.bounds)
 
     def often(self, times: int | None) -> Totals:
         """So many times the same; None for a loop of unknown length, which counts once and has no bound."""
-        if times is None:
-            return Totals(self.least, np.where(self.most > 0, math.inf, 0.0))
-        return Totals(self.least * times, self.most * times) if times else Totals(0 * self.least, 0 * self.least)
+        if times == 0:
+            return Totals(np.zeros_like(self.bounds))
+        if times is not None:
+            return Totals(self.bounds * times)
+        least, most, counted = self.bounds
+        return Totals(np.stack([least, np.where(most > 0, math.inf, 0.0), counted]))
 
     @classmethod
     def any_of(cls, branches: Sequence[Totals]) -> Totals:
         """One of these, nobody knows which: for each number the least and the most of all."""
-        return cls(
-            np.min([branch.least for branch in branches], axis=0), np.max([branch.most for branch in branches], axis=0)
-        )
+        least, most, counted = np.stack([branch.bounds for branch in branches], axis=1)
+        return cls(np.stack([least.min(axis=0), most.max(axis=0), counted.max(axis=0)]))
 
     @property
     def sent(self) -> Count:
         """Bytes that the busiest device sends."""
-        return Count(float(self.least[:-2].max(initial=0)), float(self.most[:-2].max(initial=0)))
+        return Count(*self.bounds[:, :-2].max(axis=1, initial=0).tolist())
 
     @property
     def sent_mean(self) -> Count:
         """Bytes that a device sends on average."""
-        count = max(1, len(self.least) - 2)
-        return Count(float(self.least[:-2].sum()) / count, float(self.most[:-2].sum()) / count)
+        return Count(*(self.bounds[:, :-2].sum(axis=1) / max(1, self.bounds.shape[1] - 2)).tolist())
 
     @property
     def matmul_flops(self) -> Count:
-        return Count(float(self.least[-2]), float(self.most[-2]))
+        return Count(*self.bounds[:, -2].tolist())
 
     @property
     def other_flops(self) -> Count:
-        return Count(float(self.least[-1]), float(self.most[-1]))
+        return Count(*self.bounds[:, -1].tolist())
