@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -176,6 +175,11 @@ def newly_manual(params: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(params["newly_manual_axes"] if "newly_manual_axes" in params else params["manual_axes"])
 
 
+def entries_of(spec: Any) -> tuple[Any, ...]:
+    """The entries of a spec, one per dimension. JAX 0.10.2 refuses to iterate over a reduced or unreduced spec."""
+    return spec.partitions if hasattr(spec, "partitions") else tuple(spec)
+
+
 def public_module(module: str) -> str:
     """Where JAX shows the classes that it keeps, and says that it keeps, in private modules."""
     return "jax.sharding" if module.startswith("jax._src.") else module
@@ -194,7 +198,7 @@ def varying(tree: Any, axes: str | tuple[str, ...]) -> Any:
 def all_gather(
     x: Any, axis_name: str | tuple[str, ...], *, axis: int = 0, tiled: bool = False, to: str = "varying"
 ) -> Any:
-    """`jax.lax.all_gather`, in every version with the argument `to`, which JAX has from 0.8.2 on.
+    """`jax.lax.all_gather`, also before JAX 0.10.0, which added `to="invarying"` (0.8.2 added the argument `to`).
 
     Args:
       x: a device's block, inside shard_map.
@@ -209,12 +213,24 @@ def all_gather(
       >>> print(jax.shard_map(whole, mesh=line, in_specs=P("x"), out_specs=P())(jnp.arange(4)))
       [0 1 2 3]
     """
-    if "to" in inspect.signature(lax.all_gather).parameters:
-        return lax.all_gather(x, axis_name, axis=axis, tiled=tiled, to=to)
-    from jax._src.lax.parallel import all_gather_invariant
+    if to == "invarying" and jax.__version_info__ < (0, 10):
+        from jax._src.lax.parallel import all_gather_invariant
 
-    gather = all_gather_invariant if to == "invarying" else lax.all_gather
-    return gather(x, axis_name, axis=axis, tiled=tiled)
+        return all_gather_invariant(x, axis_name, axis=axis, tiled=tiled)
+    said = {} if to == "varying" else {"to": to}  # what JAX does without it, in every version
+    return lax.all_gather(x, axis_name, axis=axis, tiled=tiled, **said)
+
+
+def permuted_axes(axes: Sequence[str], mesh: Iterable[str]) -> Sequence[str] | None:
+    """ppermute's axes, in the order in which JAX counts devices along them; None if JAX refuses the order given.
+
+    JAX up to 0.11.0 counts in the mesh's order. A newer one refuses any other, or takes it if its option says so.
+    """
+    by_mesh = [axis for axis in mesh if axis in axes]
+    refuses = getattr(jax.config, "jax_raise_on_ppermute_sort_diff", None)
+    if refuses and by_mesh != [*axes]:
+        return None
+    return by_mesh if refuses is None else axes
 
 
 def axes_varied(kind: Any) -> list[str]:

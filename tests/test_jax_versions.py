@@ -41,6 +41,18 @@ def test_groups_named_by_mesh_axes_are_written_out(named, groups):
     assert BY_AXES.sub(numbers_for, f"replica_groups={named}, x") == f"replica_groups={{{groups}}}, x"
 
 
+def test_a_gathered_value_is_replicated_if_asked_for_and_else_varies():
+    mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
+
+    def gathered(to):
+        body = lambda block: grader.all_gather(block, "x", tiled=True, to=to)  # noqa: E731
+        return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P())(jnp.arange(8))
+
+    assert gathered("invarying").tolist() == [*range(8)]
+    with pytest.raises(ValueError):
+        gathered("varying")
+
+
 def test_in_one_context_a_program_has_the_same_bytes():
     def program():
         mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))

@@ -12,6 +12,8 @@ import numpy as np
 from jax.sharding import AbstractMesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from grader.jax_versions import entries_of
+
 Bounds = tuple[tuple[int, int], ...]  # where a part of an array starts and stops, in each dimension
 
 
@@ -64,7 +66,8 @@ def blocks(shape: tuple[int, ...], spec: P, mesh: Any, value: Any = None, partia
 
 def _index(shape: tuple[int, ...], spec: P, sizes: Mapping[str, int], device: int) -> tuple[slice, ...]:
     place = dict(zip(sizes, np.unravel_index(device, tuple(sizes.values())), strict=True)) if sizes else {}
-    parts = [*spec, *[None] * (len(shape) - len(spec))]
+    entries = entries_of(spec)
+    parts = [*entries, *[None] * (len(shape) - len(entries))]
     return tuple(_part(n, part, place, sizes) for n, part in zip(shape, parts, strict=True))
 
 
@@ -90,21 +93,24 @@ def blocks_of(array: jax.Array, mesh: Mapping[str, int] | None = None, partial_o
     Args:
       array: is on devices.
       mesh: axis names to sizes; by default those of the array's own sharding.
-      partial_over: the axes along which blocks are parts of a sum.
+      partial_over: the axes along which blocks are parts of a sum; by default those along which `array` is unreduced.
 
     Example:
       >>> array = jax.device_put(np.arange(8.0), jax.NamedSharding(jax.make_mesh((4,), ("x",)), P("x")))
       >>> grader.draw.blocks_of(array).values[3]
       array([6., 7.], dtype=float32)
     """
-    sharding = array.sharding
+    sharding: Any = array.sharding
     if mesh is None:
         mesh = dict(sharding.mesh.shape) if isinstance(sharding, NamedSharding) else {}
     shards = array.addressable_shards
     if isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, AbstractMesh):
         order = {device: k for k, device in enumerate(sharding.mesh.devices.flat)}
         shards = sorted(shards, key=lambda shard: order[shard.device])
-    indices = tuple(tuple(slice(*i.indices(n)[:2]) for i, n in zip(s.index, array.shape, strict=True)) for s in shards)
-    return Blocks(
-        dict(mesh), tuple(array.shape), indices, tuple(np.asarray(s.data) for s in shards), tuple(partial_over)
-    )
+    values = tuple(np.asarray(s.data) for s in shards)
+    if unreduced := tuple(sorted(getattr(getattr(sharding, "spec", None), "unreduced", ()))):
+        indices = blocks(array.shape, sharding.spec, sharding.mesh).indices  # JAX gives no `index` of such shards
+    else:
+        parts = [zip(s.index, array.shape, strict=True) for s in shards]
+        indices = tuple(tuple(slice(*i.indices(n)[:2]) for i, n in part) for part in parts)
+    return Blocks(dict(mesh), tuple(array.shape), indices, values, tuple(partial_over) or unreduced)

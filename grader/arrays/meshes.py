@@ -13,6 +13,8 @@ import numpy as np
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from grader.jax_versions import entries_of
+
 
 def make_mesh(sizes: Mapping[str, int], *, explicit: bool = False) -> Mesh:
     """A mesh with these axes (name -> size) over the first devices, all of them `Auto`, or all `Explicit`."""
@@ -71,5 +73,9 @@ def put(value: Any, spec: P, mesh: Mesh) -> jax.Array:
 
 
 def spelled(spec: Any) -> str:
-    """A layout as one writes it: P('x', None)."""
-    return f"P({', '.join(map(repr, spec))})" if isinstance(spec, P) else str(spec)
+    """A sharding as one writes it: P('x', None), or P('x', unreduced={'y'})."""
+    if not isinstance(spec, P):
+        return str(spec)
+    named = {name: ", ".join(map(repr, sorted(getattr(spec, name, ())))) for name in ("unreduced", "reduced")}
+    summed = [f"{name}={{{axes}}}" for name, axes in named.items() if axes]
+    return f"P({', '.join([*map(repr, entries_of(spec)), *summed])})"

@@ -18,6 +18,7 @@ from matplotlib.patches import Rectangle
 
 from grader.draw.picture import COLOURS, EDGE, FAINT, INK, OF_KIND, PAGE, WRONG, Picture, inches_of, sheet
 from grader.hlo.report import Report
+from grader.programs.structure import Structure
 
 LONG, HIGH, APART = 4.2, 0.3, 0.16  # inches: the longest bar, a bar's height, the space below it
 RULED = 0.07  # inches from one rule to the next
@@ -97,11 +98,13 @@ def bars(
     return Picture(_drawn(facts, title, inside), "\n".join(filter(None, [title, str(facts)])))
 
 
-def bytes_sent(reports: Mapping[str, Report], title: str = "", marks: Mapping[str, Against] | None = None) -> Picture:
+def bytes_sent(
+    reports: Mapping[str, Report | Structure], title: str = "", marks: Mapping[str, Against] | None = None
+) -> Picture:
     """What each device sends in several programs, by collective and mesh axis, from their `communication`.
 
     Args:
-      reports: name → the report of `grader.communication`.
+      reports: name → the report of `grader.communication`, or what a program asks for as it is written.
       title: stands above the picture.
       marks: what the bytes are held against, as in `bars`.
 
@@ -115,7 +118,7 @@ def bytes_sent(reports: Mapping[str, Report], title: str = "", marks: Mapping[st
     return bars({name: sent_by_kind(report) for name, report in reports.items()}, "B sent per device", title, marks)
 
 
-def sent_by_kind(report: Report) -> dict[str, int]:
+def sent_by_kind(report: Report | Structure) -> dict[str, int]:
     """Bytes sent per device for each kind of collective and its axes; those that send nothing left out."""
     sums: Counter[str] = Counter()
     for c in report.collectives:

@@ -118,10 +118,11 @@ class CollectiveReader:
         axes = mesh.axes_of(groups) if mesh else ()
         along = mesh.devices_along(axes) if mesh else self.devices
         taken_out = self._results(op, beside) if len(arrays) > 1 else {}
-        for k, (array, name) in enumerate(zip(arrays, _merged_names(op.path, len(arrays)), strict=True)):
+        for k, (array, name) in enumerate(zip(arrays, self._names(op, len(arrays)), strict=True)):
             said = taken_out.get(k, op)
-            operation = _last_name(said.path if said.path != op.path else name)
-            own = operation in OF_PRIMITIVE and _BY_THE_COMPILER not in said.rest
+            is_own_name = said.path != op.path or len(arrays) == 1
+            operation = _last_name(said.path if is_own_name else name)
+            own = operation in OF_PRIMITIVE and not (is_own_name and _BY_THE_COMPILER in said.rest)
             yield CompiledCollective(
                 kind,
                 axes,
@@ -162,6 +163,20 @@ class CollectiveReader:
             sent[members] = ring_bytes(kind, size, len(group))
         return tuple(sent.tolist())
 
+    def _names(self, op: Operation, count: int) -> list[str]:
+        """The paths of so many operations that are merged into one: "" where it cannot be told which is whose.
+
+        Newer XLA (it has a table of calls) names all, as jit(step)/(dot_general:shard_map/psum), and what they are all
+        called once; older XLA keeps the first name. A name may hold a colon of its own.
+        """
+        if count == 1:
+            return [op.path]
+        merged = re.fullmatch(r"(.*?/)\((.*)\)", op.path)
+        if not merged:
+            return [op.path] * count if "StackFrames" in self.module.tables else [""] * count
+        parts = re.split(r":(?![^()]*\))", merged[2])  # colons outside of parentheses
+        return [merged[1] + part for part in parts] if len(parts) == count else [""] * count
+
     def _results(self, op: Operation, beside: Computation) -> dict[int, Operation]:
         """For each array of several the operation that takes it out: it keeps the name of what the array is for."""
         taken = (
@@ -174,18 +189,6 @@ def _last_name(path: str) -> str:
     """The operation in a path of names as jit(step)/shard_map/psum. A name that is no path is an argument's."""
     before, _, last = path.rpartition("/")
     return last if before or not last else f"argument {last}"
-
-
-def _merged_names(path: str, count: int) -> list[str]:
-    """The paths of so many operations that were merged into one, as jit(step)/(dot_general:shard_map/psum).
-
-    Where a name holds a colon of its own it cannot be told which is whose: then all are "".
-    """
-    merged = re.fullmatch(r"(.*?/)\((.*)\)", path)
-    if count == 1 or not merged:
-        return [path] * count
-    parts = re.split(r":(?![^()]*\))", merged[2])  # colons outside of parentheses
-    return [merged[1] + part for part in parts] if len(parts) == count else [""] * count
 
 
 def _joined(pieces: Sequence[Tiled]) -> Tiled:

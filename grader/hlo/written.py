@@ -127,7 +127,7 @@ def _labeled(
         operation=best.primitive,
         place=c.place or best.place,
         operand=best.shape if same_size else c.operand,
-        written="" if same_size and best.dtype == c.dtype else best.array,
+        written="" if best.dtype == c.dtype else best.array,
     )
 
 

@@ -21,7 +21,7 @@ class Rule:
     """How a collective is worked out: the kind it counts as, the blocks after it, and who sent to whom.
 
     `joins` is the dimension along which a block is then made of a piece of each device's. `together`: its operands
-    belong to one another; else each is sent for itself.
+    belong to one another; else each is sent for itself. `permutes`: JAX counts devices as `permuted_axes` says.
     """
 
     kind: str
@@ -29,17 +29,34 @@ class Rule:
     moves: Callable[[Params], list[tuple[int, int]]] = lambda params: []
     joins: Callable[[Params], int | None] = lambda params: None
     together: bool = False
+    permutes: bool = False
 
 
 def reduced(operation: np.ufunc) -> Rule:
     """Every device gets one block for the whole group."""
-    return Rule("all_reduce", lambda blocks, params: [_reduce(operation, blocks)] * len(blocks))
+    return Rule("all_reduce", lambda blocks, params: [reduce_blocks(operation, blocks)] * len(blocks))
 
 
-def _reduce(operation: np.ufunc, blocks: Parts) -> np.ndarray:
+def reduce_blocks(operation: np.ufunc, blocks: Parts) -> np.ndarray:
+    """The blocks, combined element by element. On CPUs a maximum skips NaN, and is minus infinity if all are NaN."""
     stack = np.stack(blocks)
-    wide = np.float32 if stack.dtype.itemsize < 4 and jax.numpy.issubdtype(stack.dtype, np.floating) else stack.dtype
-    return operation.reduce(stack.astype(wide), axis=0, dtype=wide).astype(stack.dtype)
+    wide = np.float32 if _is_float(stack.dtype) and stack.dtype.itemsize < 4 else stack.dtype
+    start = neutral(operation, stack.dtype) if len(blocks) > 1 else None
+    return operation.reduce(stack.astype(wide), axis=0, dtype=wide, initial=start).astype(stack.dtype)
+
+
+def neutral(operation: np.ufunc, dtype: Any) -> Any:
+    """The number that changes nothing in a sum, a maximum (np.fmax) or a minimum (np.fmin)."""
+    if operation is np.add or np.dtype(dtype).kind == "b":
+        return operation is np.fmin
+    if _is_float(dtype):
+        return -np.inf if operation is np.fmax else np.inf
+    limits = jax.numpy.iinfo(dtype)
+    return limits.min if operation is np.fmax else limits.max
+
+
+def _is_float(dtype: Any) -> bool:
+    return bool(jax.numpy.issubdtype(dtype, np.floating))
 
 
 def _gather(blocks: Parts, params: Params) -> list[Any]:
@@ -49,7 +66,7 @@ def _gather(blocks: Parts, params: Params) -> list[Any]:
 
 def _scatter(blocks: Parts, params: Params) -> list[Any]:
     dimension = params["scatter_dimension"]
-    parts = np.split(_reduce(np.add, blocks), len(blocks), dimension)
+    parts = np.split(reduce_blocks(np.add, blocks), len(blocks), dimension)
     return parts if params["tiled"] else [part.squeeze(dimension) for part in parts]
 
 
@@ -95,21 +112,25 @@ RULES: Mapping[str, Rule] = {
     "psum": reduced(np.add),
     "psum_invariant": reduced(np.add),
     "unreduced_psum": reduced(np.add),
-    "pmax": reduced(np.maximum),
-    "pmin": reduced(np.minimum),
+    "pmax": reduced(np.fmax),
+    "pmin": reduced(np.fmin),
+    "unreduced_pmax": reduced(np.fmax),
+    "unreduced_pmin": reduced(np.fmin),
     "all_gather": _GATHER,
     "all_gather_invariant": _GATHER,
     "all_gather_reduced": _GATHER,
     "reduce_scatter": _SCATTER,
     "unreduced_reduce_scatter": _SCATTER,
-    "ppermute": Rule("collective_permute", _permute, moves=lambda params: list(params["perm"])),
+    "ppermute": Rule("collective_permute", _permute, moves=lambda params: list(params["perm"]), permutes=True),
     "all_to_all": Rule("all_to_all", _exchange, joins=lambda params: params["concat_axis"]),
     "ragged_all_to_all": Rule("all_to_all", _exchange_ragged, together=True),
     "pbroadcast": Rule("collective_broadcast", _broadcast),
 }
 # What only changes a type: what varies, how the compiler lays something out.
-CASTS = {"pvary", "pcast", "preduced", "reduced_vary_cast", "vary_unreduced_cast", "vary_unreduced_cast_p"}
-CASTS |= {"mesh_cast", "reshard", "sharding_constraint", "device_put"}
+CASTS = {"pvary", "pcast", "preduced", "mesh_cast"}
+CASTS |= {name + ending for name in ("reduced_vary_cast", "vary_unreduced_cast") for ending in ("", "_p")}
+# What changes a sharding, and with it what is a partial sum.
+RESHARDS = {"reshard", "sharding_constraint", "device_put"}
 
 
 def axes_along(params: Params) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,13 +9,13 @@ from typing import Any
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.blocks import axes_of, blocks
 from grader.arrays.meshes import spelled
 from grader.jax_versions import argument_names, definition, is_backward, newly_manual, open_jaxpr, scan_parts
-from grader.replay.collectives import RULES, groups_along, on_numbers
+from grader.replay.collectives import RULES, on_numbers
 from grader.replay.frames import Scope
 from grader.replay.scenes import Interpreter, Scene, Values
 from grader.replay.scribe import MOST, held, written_at
+from grader.replay.shards import global_array, local_shards, spec_of
 from grader.replay.sources import parameters_at
 
 
@@ -35,9 +34,25 @@ def is_folded(eqn: Any) -> bool:
 
 
 def is_alone(eqn: Any) -> bool:
-    """Whether an operation is made of nothing but what a device does alone, without turns or branches."""
-    names = {*RULES, *CONTROL, "axis_index"}
-    return eqn.primitive.name not in names and all(is_alone(e) for inner in _inner(eqn) for e in inner.eqns)
+    """Whether an operation is made of nothing but what a device does alone, without turns, branches or partial sums."""
+    if eqn.primitive.name in {*RULES, *CONTROL, "axis_index"} or any(map(_is_unreduced, (*eqn.invars, *eqn.outvars))):
+        return False
+    return all(is_alone(e) for inner in _inner(eqn) for e in inner.eqns)
+
+
+def unreduced_meshes(jaxpr: Any) -> Iterator[Mapping[str, int]]:
+    """The meshes over which a program has unreduced arrays, outside of shard_map."""
+    inner = open_jaxpr(jaxpr)
+    made: list[Any] = [var for eqn in inner.eqns for var in eqn.outvars]
+    yield from (var.aval.sharding.mesh.shape for var in filter(_is_unreduced, [*inner.invars, *made]))
+    for eqn in inner.eqns:
+        if eqn.primitive.name != "shard_map":
+            for one in _inner(eqn):
+                yield from unreduced_meshes(one)
+
+
+def _is_unreduced(var: Any) -> bool:
+    return bool(spec_of(var).unreduced)
 
 
 def _inner(eqn: Any) -> Iterator[Any]:
@@ -128,21 +143,20 @@ def shard_map(run: Interpreter, eqn: Any, values: list[Values], scene: Scene) ->
     """Every device gets its blocks, does its part, and its results are put together."""
     p = eqn.params
     mesh, axes = dict(p["mesh"].shape), newly_manual(p) - scene.manual
-    outermost = not scene.mesh
+    comes_in = [*mesh.items()] != [*scene.mesh.items()]
     inside = Scene(mesh, scene.manual | axes, (), (), scene.backward or is_backward(eqn), True)
-    inside = replace(inside, here=tuple(range(inside.devices)) if outermost else scene.here, scopes=scene.scopes)
-    whole = [inside.everywhere(x[0]) if outermost else x for x in values]
-    parts = [_cut(x, spec, inside) for x, spec in zip(whole, p["in_specs"], strict=True)]
+    inside = replace(inside, here=tuple(range(inside.devices)) if comes_in else scene.here, scopes=scene.scopes)
+    whole = [inside.everywhere(x[0]) if comes_in else x for x in values]
+    parts = [local_shards(x, spec, inside) for x, spec in zip(whole, p["in_specs"], strict=True)]
     _arrive(run, eqn, parts, inside)
     after = run.run(p["jaxpr"], parts, inside)
     run.leave()
     run.note(inside, written_at(eqn), f"results go out by {_listed(p['out_specs'])}", [held("", x) for x in after])
-    groups = groups_along(mesh, [axis for axis in mesh if axis in axes])
-    joined = [
-        _joined(x, spec, var.aval.shape, mesh, groups)
+    results = [
+        global_array(x, spec, var.aval.shape, inside, axes - spec.unreduced)
         for x, spec, var in zip(after, p["out_specs"], eqn.outvars, strict=True)
     ]
-    return [[x[0]] for x in joined] if outermost else joined
+    return [scene.everywhere(x[0]) for x in results] if comes_in else results
 
 
 def _arrive(run: Interpreter, eqn: Any, parts: Sequence[Values], scene: Scene) -> None:
@@ -159,41 +173,6 @@ def _arrive(run: Interpreter, eqn: Any, parts: Sequence[Values], scene: Scene) -
 
 def _listed(specs: Sequence[P]) -> str:
     return ", ".join([*map(spelled, specs[:MOST]), *["…"] * (len(specs) > MOST)])
-
-
-def _cut(whole: Values, spec: P, scene: Scene) -> Values:
-    """The block of each device."""
-    here = [device for device in scene.here if whole[device] is not None]
-    indices = blocks(np.shape(whole[here[0]]), spec, scene.mesh).indices
-    known: dict[Any, Any] = {}  # copies stay one object
-    for device in here:
-        key = (id(whole[device]), str(indices[device]))
-        known.setdefault(key, whole[device][indices[device]] if axes_in(spec) else whole[device])
-    return [known[id(x), str(indices[device])] if device in here else None for device, x in enumerate(whole)]
-
-
-def axes_in(spec: P) -> list[str]:
-    """The mesh axes that a spec names."""
-    return [axis for entry in spec for axis in axes_of(entry)]
-
-
-def _joined(parts: Values, spec: P, shape: tuple[int, ...], mesh: Mapping[str, int], groups: Any) -> Values:
-    """The whole array of each group; where copies differ, the first device's is taken."""
-    indices = blocks(shape, spec, mesh).indices
-    after: Values = [None] * len(parts)
-    for group in groups:
-        cuts = [indices[device] for device in group]
-        whole = on_numbers(functools.partial(_assembled, cuts, shape), [parts[device] for device in group])
-        for device in group:
-            after[device] = whole
-    return after
-
-
-def _assembled(indices: Sequence[tuple[slice, ...]], shape: tuple[int, ...], parts: Sequence[np.ndarray]) -> np.ndarray:
-    whole = np.zeros((*shape, *parts[0].shape[len(shape) :]), parts[0].dtype)
-    for part, index in reversed(list(zip(parts, indices, strict=True))):
-        whole[index] = part
-    return whole
 
 
 CONTROL: Mapping[str, Callable[[Interpreter, Any, list[Values], Scene], list[Values]]] = {

@@ -16,9 +16,10 @@ import numpy as np
 from jax.extend import core
 
 from grader.arrays.words import numbered
-from grader.jax_versions import Spot, is_backward, open_jaxpr, quick_options
+from grader.jax_versions import Spot, is_backward, open_jaxpr, permuted_axes, quick_options
 from grader.replay.collectives import (
     CASTS,
+    RESHARDS,
     RULES,
     Rule,
     axes_along,
@@ -32,6 +33,9 @@ from grader.replay.exact import exactly
 from grader.replay.frames import Held, Transfer, Wait
 from grader.replay.scenes import Halt, Scene, Values
 from grader.replay.scribe import Scribe, held, written_at
+from grader.replay.shards import partial_operands
+
+MOST_SECONDS = 600
 
 
 @dataclass(frozen=True)
@@ -81,8 +85,7 @@ class Lockstep:
         except Exception as error:
             where = f" in line {stack[0].first}" if (stack := written_at(eqn)) else ""
             raise Halt(
-                f"Stopped before {eqn.primitive.name}{where}, which cannot be worked out here: "
-                f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+                f"Stopped before {eqn.primitive.name}{where}: `grader.replay` can't carry out this operation."
             ) from error
 
     def _step(self, eqn: Any, values: list[Values], scene: Scene) -> list[Values]:
@@ -94,7 +97,7 @@ class Lockstep:
             return self._sent(rule, eqn, values, scene, here)
         folded = scene.recorded and is_folded(eqn)
         after = self._done(eqn, values, replace(scene, recorded=False) if folded else scene, here)
-        if after and self.here(scene) and eqn.primitive.name not in {*CASTS, "shard_map"}:
+        if after and self.here(scene) and eqn.primitive.name not in {*CASTS, *RESHARDS, "shard_map"}:
             self.scribe.line(eqn, scene, self.here(scene), after)
         return after
 
@@ -109,7 +112,8 @@ class Lockstep:
             return [_places(eqn, scene)]
         if (inner := called(eqn)) is not None and (scene.recorded or not is_alone(eqn)):
             return self.run(inner, values, scene)
-        return _alone(self._work(eqn, scene), values, scene, here, len(eqn.outvars))
+        operands = partial_operands(eqn, values, scene)
+        return operands if name in RESHARDS else _alone(self._work(eqn, scene), operands, scene, here, len(eqn.outvars))
 
     def _work(self, eqn: Any, scene: Scene) -> Callable[..., list[Any]]:
         """What a device does alone, compiled quickly; where that is many operations, they are compiled as one."""
@@ -130,7 +134,10 @@ class Lockstep:
     def _sent(self, rule: Rule, eqn: Any, values: list[Values], scene: Scene, here: Sequence[int]) -> list[Values]:
         """A collective: every group that is complete does its part, and the devices of the others wait."""
         axes, name = axes_along(eqn.params), spelled_name(eqn)
-        groups = groups_along(scene.mesh, axes, eqn.params.get("axis_index_groups"))
+        named = permuted_axes(axes, scene.mesh) if rule.permutes else axes
+        if named is None:
+            raise Halt(f"This JAX refuses {name} over {', '.join(axes)}: name the axes in the mesh's order.")
+        groups = groups_along(scene.mesh, named, eqn.params.get("axis_index_groups"))
         complete = [group for group in groups if set(group) <= set(here)]
         after = [scene.everywhere(None) for _ in eqn.outvars]
         for group in complete:
@@ -158,14 +165,21 @@ class Lockstep:
 
     def _check(self, eqn: Any, scene: Scene) -> None:
         if len(self.scribe.frames) >= self.reach.frames:
-            raise Halt(f"Watched {self.reach.frames} lines, and stopped there: give it fewer turns, or smaller arrays.")
+            raise Halt(
+                f"Stopped after {self.reach.frames} lines. Use fewer iterations, or raise `max_lines` of "
+                "`grader.replay`."
+            )
         if time.monotonic() - self.began > self.reach.seconds:
-            raise Halt(f"Watched for {self.reach.seconds:g} s, and stopped there: give it fewer turns, or less data.")
+            raise Halt(
+                f"Stopped after {self.reach.seconds:g} s. Use fewer iterations or smaller arrays, or raise "
+                f"`max_seconds` of `grader.replay` (up to {MOST_SECONDS})."
+            )
         for var in eqn.outvars:
             if scene.devices * getattr(var.aval, "size", 1) > self.reach.entries:
+                where = f" on {scene.devices} devices" if scene.devices > 1 else ""
                 raise Halt(
-                    f"Stopped before an array of shape {tuple(var.aval.shape)} on {scene.devices} of the devices: more "
-                    f"than {self.reach.entries:,} entries are not watched. Give it smaller arrays."
+                    f"Stopped before an array of shape {tuple(var.aval.shape)}{where}: that is more than "
+                    f"{self.reach.entries:,} elements. Use smaller arrays, or raise `max_elements` of `grader.replay`."
                 )
 
 

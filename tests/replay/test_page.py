@@ -19,7 +19,6 @@ from grader.replay.facts import fitting
 from grader.replay.frames import Excerpt
 from grader.replay.page import Replay
 from grader.replay.stills import MOST_PICTURES, stills
-from grader.replay.watch import playback
 
 pytestmark = pytest.mark.needs("browser")
 GRID = np.arange(16.0, dtype=np.float32).reshape(8, 2)
@@ -175,7 +174,7 @@ def test_where_no_script_runs_there_is_a_strip_of_the_lines_that_say_most(watche
 
 def test_a_gathered_block_has_the_colours_of_its_pieces():
     gathered = mapped(lambda a: lax.all_gather(a, "x", axis=1, tiled=True), P(None, "x"), P())
-    facts = fitting("", 0, "", playback(gathered, GRID.reshape(2, 8)))
+    facts = fitting("", 0, "", grader.replay(gathered, GRID.reshape(2, 8)).facts)
     assert len(set(re.findall('bgcolor="(.{7})"', stills(facts)))) == 4
 
 

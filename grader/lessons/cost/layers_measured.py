@@ -15,6 +15,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import aval, make_mesh
 from grader.programs.program import trace
+from grader.programs.structure import Structure
 from grader.programs.walk import structure
 
 WAYS = ("data parallel", "FSDP", "tensor parallel", "FSDP + tensor parallel")
@@ -58,12 +59,17 @@ def program_of(body, gathers, x, y, b=64, d=32, f=128):
     return program, *arrays
 
 
+def as_written(program, *arrays) -> Structure:
+    """What a program asks for, in its own dtypes, before a compiler changes it."""
+    return structure(trace(program, *arrays))
+
+
 @functools.cache
 def measured(how: str, b: int, d: int, f: int, x: int, y: int) -> tuple[Cost, Cost]:
     """Forward and backward of a layer, read from its programs."""
 
     def cost(body):
-        found = structure(trace(*program_of(body, "FSDP" in how, x, y, b, d, f)))
+        found = as_written(*program_of(body, "FSDP" in how, x, y, b, d, f))
         return Cost(found.bytes_sent, found.dot_flops)
 
     forward, both = cost(layer), cost(step)

@@ -81,6 +81,13 @@ def a_program_is_a_program(row):
 
 
 @cpu_and_tpu.mistake
+def sent_as_it_was_written(row):
+    """The chip sends this gather in bfloat16, as it was written. What simulated devices run is made by the CPU's compiler:
+    in which dtype does it send bfloat16?"""
+    return believed(row, "nothing", "written gather, bfloat16")
+
+
+@cpu_and_tpu.mistake
 def rewrites_what_is_written(row):
     """A collective in shard_map is an order: the compiler may fuse it, or cut it into steps, but it is done."""
     return believed(row, "kind", *(name for name in PROGRAMS if name.startswith("written")))
