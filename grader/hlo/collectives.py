@@ -28,6 +28,7 @@ class CompiledCollective(Collective):
     `optional`: it is in a branch, or what it sends is known only when it runs. `merged`: XLA sends it together with so
     many others. `written`: what the author wrote, where that is another kind, or another type. `along`: how many
     devices its axes have, of which `group` take part together. `backward`: it belongs to a gradient's backward pass.
+    `is_named`: `operation` is its own; else that of one of those with which it is merged.
     """
 
     sent: tuple[float, ...] = ()
@@ -39,6 +40,7 @@ class CompiledCollective(Collective):
     written: str = ""
     along: int = 0
     backward: bool = False
+    is_named: bool = True
 
     @property
     def work(self) -> Totals:
@@ -140,6 +142,7 @@ class CollectiveReader:
                 merged=len(arrays) - 1,
                 along=along,
                 backward=said.is_backward,
+                is_named=is_own_name or (name != "" and "StackFrames" in self.module.tables),  # in newer XLA
             )
 
     def _operands(self, op: Operation, kind: str, beside: Computation, groups: Groups) -> list[Tiled]:
@@ -166,14 +169,12 @@ class CollectiveReader:
     def _names(self, op: Operation, count: int) -> list[str]:
         """The paths of so many operations that are merged into one: "" where it cannot be told which is whose.
 
-        Newer XLA (it has a table of calls) names all, as jit(step)/(dot_general:shard_map/psum), and what they are all
-        called once; older XLA keeps the first name. A name may hold a colon of its own.
+        Newer XLA names all, as jit(step)/(dot_general:shard_map/psum), and what they are all called once; older XLA
+        keeps the first name. A name may hold a colon of its own.
         """
-        if count == 1:
-            return [op.path]
         merged = re.fullmatch(r"(.*?/)\((.*)\)", op.path)
         if not merged:
-            return [op.path] * count if "StackFrames" in self.module.tables else [""] * count
+            return [op.path] * count
         parts = re.split(r":(?![^()]*\))", merged[2])  # colons outside of parentheses
         return [merged[1] + part for part in parts] if len(parts) == count else [""] * count
 

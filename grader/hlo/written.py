@@ -108,14 +108,15 @@ def _labeled(
 ) -> CompiledCollective:
     """A collective with what its author wrote, which is then taken from what is left; the compiler's if none fits.
 
-    XLA may make several of one, as where it unrolls a loop, and may reshape an operand.
+    XLA may make several of one, as where it unrolls a loop, and may reshape an operand. Where it merged some and kept
+    no name of this one, the array decides first.
     """
-    if not c.yours and c.operation:
-        return c
-    alike = [w for w in left if _does(w, c)] or [w for w in written if _does(w, c)]
+    by_array = [] if c.is_named else [w for w in left if _is_over(w, c) and math.prod(w.shape) == math.prod(c.operand)]
+    by_name = [w for w in (written if c.is_named else left) if _is_over(w, c) and w.primitive == c.operation]
+    alike = by_array or (by_name if c.yours else [])
     if not alike:
         return replace(c, yours=False)
-    best = min(alike, key=lambda w: (w.place != c.place, math.prod(w.shape) != math.prod(c.operand)))
+    best = min(alike, key=lambda w: (w not in left, w.place != c.place, math.prod(w.shape) != math.prod(c.operand)))
     if best in left:
         left.remove(best)
     axes = c.axes if {*c.axes} <= best.mesh else best.axes
@@ -131,10 +132,8 @@ def _labeled(
     )
 
 
-def _does(w: WrittenCollective, c: CompiledCollective) -> bool:
-    """Whether a collective may be what was written. A name that XLA lost says nothing; then the array has to match."""
-    same_array = math.prod(w.shape) == math.prod(c.operand)
-    return w.kind == c.kind and _same_devices(w, c) and (w.primitive == c.operation or (not c.operation and same_array))
+def _is_over(w: WrittenCollective, c: CompiledCollective) -> bool:
+    return w.kind == c.kind and _same_devices(w, c)
 
 
 def _replacing(c: CompiledCollective, left: list[WrittenCollective]) -> CompiledCollective:
