@@ -110,7 +110,7 @@ class PodReport(Report):
         yield from super().lines()
         if self.memory is not None:
             room = _gib(self.topology.chip.room)
-            yield f"HBM per device: {_gib(self.memory.peak)} of {room} at the peak ({self.memory})"
+            yield f"HBM per device: peak memory {_gib(self.memory.peak)} of {room} ({self.memory})"
         yield str(self.roofline)
 
     def described(self, c: CompiledCollective) -> str:
@@ -123,15 +123,15 @@ class PodReport(Report):
 
 @dataclass(frozen=True)
 class Roofline:
-    """Seconds at the chip's peak: of the matmuls, which no program beats, and of all bytes over one wire, one way."""
+    """Seconds at the chip's peak: of the matmuls, which no program beats, and of all bytes over one link in one direction."""
 
     matmuls: float
     transfers: float
 
     def __str__(self) -> str:
         return (
-            f"roofline, an estimate and no measurement: matmuls {_time(self.matmuls)} at the peak, transfers "
-            f"{_time(self.transfers)} over one wire, one way ({SOURCE})"
+            f"roofline, an estimate and no measurement: matmuls {_time(self.matmuls)} at peak speed, "
+            f"transfers {_time(self.transfers)} over one link in one direction ({SOURCE})"
         )
 
 

@@ -111,7 +111,7 @@ class Report:
         if work.sent.number != round(self.bytes_sent_mean):
             sums[0] += f" by the busiest ({self.bytes_sent_mean:,.6g} B on average)"
         if self.peak_bytes is not None:
-            sums.append(f"{self.peak_bytes:,} B at the peak")
+            sums.append(f"peak memory {self.peak_bytes:,} B")
         text = f"per device: {', '.join(sums)}"
         return f"{text} ({self._open})" if self._open else text
 
@@ -192,7 +192,7 @@ class Report:
         _at_most("collectives", _exactly(runs), collectives, self.collectives)
         if peak_bytes is not None:
             held = Count(0, math.inf, 0) if self.peak_bytes is None else _exactly(self.peak_bytes)
-            _at_most("bytes at the peak", held, peak_bytes, ())
+            _at_most("bytes of peak memory", held, peak_bytes, ())
 
 
 @dataclass(frozen=True, repr=False)
@@ -223,7 +223,7 @@ class Comparison:
         pairs = {
             "B sent": (self.before.bytes_sent, self.after.bytes_sent),
             "FLOPs in matmuls": (self.before.flops, self.after.flops),
-            "B at the peak": (self.before.peak_bytes, self.after.peak_bytes),
+            "B of peak memory": (self.before.peak_bytes, self.after.peak_bytes),
         }
         return "\n".join([*(lines or ["the same collectives"]), *_changes(pairs)])
 

@@ -277,7 +277,7 @@ def test_the_daily_questions():
         (lambda r: r.assert_no("all_gather", axis="x"), r"expected no all_gather along x; found:\n  all_gather of"),
         (lambda r: r.assert_at_most(bytes=1000), r"at most 1,000 bytes .*; found 33,152\n  all_reduce of f32\[64,64\]"),
         (lambda r: r.assert_at_most(flops=1), "at most 1 FLOPs in matmuls; found"),
-        (lambda r: r.assert_at_most(peak_bytes=1), "at most 1 bytes at the peak; found"),
+        (lambda r: r.assert_at_most(peak_bytes=1), "at most 1 bytes of peak memory; found"),
         (lambda r: r.assert_at_most(collectives=1), "at most 1 collectives; found 3"),
     ],
 )
