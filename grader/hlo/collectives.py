@@ -120,9 +120,9 @@ class CollectiveReader:
         axes = mesh.axes_of(groups) if mesh else ()
         along = mesh.devices_along(axes) if mesh else self.devices
         taken_out = self._results(op, beside) if len(arrays) > 1 else {}
+        is_own_name = len(arrays) == 1 or len({said.path for said in taken_out.values()}) > 1
         for k, (array, name) in enumerate(zip(arrays, self._names(op, len(arrays)), strict=True)):
             said = taken_out.get(k, op)
-            is_own_name = said.path != op.path or len(arrays) == 1
             operation = _last_name(said.path if is_own_name else name)
             own = operation in OF_PRIMITIVE and not (is_own_name and _BY_THE_COMPILER in said.rest)
             yield CompiledCollective(

@@ -123,7 +123,7 @@ RULES: Mapping[str, Rule] = {
     "unreduced_reduce_scatter": _SCATTER,
     "ppermute": Rule("collective_permute", _permute, moves=lambda params: list(params["perm"]), permutes=True),
     "all_to_all": Rule("all_to_all", _exchange, joins=lambda params: params["concat_axis"]),
-    "ragged_all_to_all": Rule("all_to_all", _exchange_ragged, together=True),
+    "ragged_all_to_all": Rule("ragged_all_to_all", _exchange_ragged, together=True),
     "pbroadcast": Rule("collective_broadcast", _broadcast),
 }
 # What only changes a type: what varies, how the compiler lays something out.
