@@ -25,6 +25,8 @@ from grader.lessons import EXERCISES
 from grader.lessons.capstone.curves import rounding_bound
 from grader.lessons.capstone.model import SIZES
 from grader.lessons.capstone.sharded import STATE, sharded_step
+from grader.programs.program import trace
+from grader.programs.walk import structure
 from grader.transformer import initial, started
 
 CAPSTONE = "22_capstone"
@@ -163,9 +165,10 @@ def _reports() -> str:
         lambda a, spec: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=NamedSharding(mesh, spec)), state, STATE
     )
     rows = jax.ShapeDtypeStruct(BATCH, jnp.int32)
-    report = communication(sharded_step(mesh), lying, rows, rows)
+    program = sharded_step(mesh)
+    report, written = communication(program, lying, rows, rows), structure(trace(program, lying, rows, rows))
     times, sent = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for one in report.collectives:
+    for one in written.collectives:
         what = one.kind, " and ".join(one.axes)
         times[what] += one.times or 0
         sent[what] += one.bytes_sent
@@ -173,6 +176,6 @@ def _reports() -> str:
     return (
         f"<p>As the course writes the step, for its model of {SIZES['layers']} layers, {BATCH[0]} microbatches of "
         f"{BATCH[1]} × {BATCH[2]} tokens, a mesh of {MESH['data']} × {MESH['model']}. For each device: "
-        f"{report.bytes_sent:,} bytes sent, {report.flops:,} FLOPs, {report.peak_bytes:,} bytes at the peak. An answer "
+        f"{written.bytes_sent:,} bytes sent, {report.flops:,} FLOPs, {report.peak_bytes:,} bytes at the peak. An answer "
         f"may send no more bytes.</p>{_table(('collective', 'along', 'times', 'bytes sent'), table)}"
     )

@@ -48,7 +48,7 @@ def pytest_terminal_summary(terminalreporter):
 
 # What takes longest, longest first: `make test` runs several files at once, and no long one should be left to the end.
 NOTEBOOK = ".ipynb"
-LONG = ("whole", "classroom", "processes", NOTEBOOK, "tests", "fuzz", "replay", "judging", "lessons")
+LONG = ("whole", "classroom", "processes", NOTEBOOK, "tests", "fuzz", "replays", "judging", "lessons")
 
 
 def pytest_runtest_setup(item):

@@ -6,7 +6,7 @@ import pytest
 from answering import define
 from jax.sharding import PartitionSpec as P
 
-from grader.check import verdict_on
+from grader.checking import verdict_on
 from grader.exercises.answers import Value
 from grader.exercises.own_cells import line_of_a_row, result_and_line
 

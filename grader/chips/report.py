@@ -123,7 +123,7 @@ class PodReport(Report):
 
 @dataclass(frozen=True)
 class Roofline:
-    """Seconds at the chip's peak: of the matmuls, which no program beats, and of all bytes over one link in one direction."""
+    """Seconds at the chip's peak speed: of the matmuls, and of all bytes over one link in one direction."""
 
     matmuls: float
     transfers: float

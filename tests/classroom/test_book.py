@@ -14,7 +14,7 @@ from grader.classroom.book.lesson import linked, page
 from grader.classroom.book.programs import WATCHED
 from grader.classroom.book.website import lay_out
 from grader.exercises.errors import MEANINGS
-from grader.replay.page import DATA, PLAYER
+from grader.replays.page import DATA, PLAYER
 
 OTHERS = {"04": "04_automatic", "09": "09_cost"}
 SEEN = ("index", "course/07_matmul/07_matmul", "book/watch", "book/glossary", "book/errors", "book/reference")

@@ -81,7 +81,7 @@ def test_no_program_of_a_solution_and_no_file_of_the_instructor_is_in_the_wheel(
             if n.endswith((".py", ".md", ".txt", "METADATA")) and n != SHOWN_WHOLE
         )
     assert all(n.startswith(("grader/", "many_devices_jax-")) for n in names)
-    assert "grader/check.py" in names and not [n for n in names if n.startswith("grader/classroom")]
+    assert "grader/checking.py" in names and not [n for n in names if n.startswith("grader/classroom")]
     assert {Path(n).name for n in names if "/licenses/" in n} == {"LICENSE", "LICENSE-TEXT"}
     for nb in solved.values():
         assert [line for line in solution_lines(programs(nb)) if line in text] == []

@@ -14,9 +14,9 @@ from grader.classroom.grading.page import POLICY
 from grader.classroom.grading.record import HandIn, record
 from grader.classroom.grading.watching import embedded
 from grader.lessons import EXERCISES
-from grader.replay.facts import fitting
-from grader.replay.page import DATA, PLAYER
-from grader.watch import watched
+from grader.replays.facts import fitting
+from grader.replays.page import DATA, PLAYER
+from grader.watching import watched
 
 HEAD = f'<!doctype html><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">'
 WRONG = """

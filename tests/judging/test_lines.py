@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from answering import define
 
-from grader.check import verdict_on
+from grader.checking import verdict_on
 from grader.exercises.collecting import asks, collect
 from grader.exercises.verdict import Blamed, with_lines
 from grader.feedback import plain_card

@@ -11,7 +11,7 @@ import grader
 from grader.judging.repaired import repair_words
 from grader.lessons import EXERCISES, find
 from grader.programs.repairs import WAYS, Repair
-from grader.watch import watched
+from grader.watching import watched
 
 FOUND = [
     (

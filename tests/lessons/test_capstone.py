@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 
 import grader
 from grader.arrays.meshes import make_mesh
-from grader.check import verdict_on
+from grader.checking import verdict_on
 from grader.chips.compiling import NoCompiler
 from grader.chips.report import Fit
 from grader.guide import attempts

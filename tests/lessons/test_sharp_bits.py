@@ -16,7 +16,7 @@ from jax.sharding import PartitionSpec as P
 from grader import communication
 from grader.arrays.described import HELD, OnDevices, OnMesh, difference, lies_on_devices
 from grader.arrays.numbers import close
-from grader.check import verdict_on
+from grader.checking import verdict_on
 from grader.exercises.answers import Ask, Value
 from grader.exercises.as_json import question_from_json, to_json
 from grader.exercises.collecting import asks, collect

@@ -12,7 +12,7 @@ from grader.programs.collectives import OF_PRIMITIVE
 from grader.programs.origins import LONGEST_LINE, MOST_ORIGINS, line_of_a_cell
 from grader.programs.program import trace, with_gradient
 from grader.programs.walk import structure
-from grader.replay.collectives import RULES
+from grader.replays.collectives import RULES
 
 SIZES = {"x": 4, "y": 2}
 CELL = """

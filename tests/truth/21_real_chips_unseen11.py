@@ -8,7 +8,7 @@ mesh = AbstractMesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
 # ---------------------------------------------------------------- cpu_and_tpu
 
 cpu_and_tpu__right_compared = {
-    "written gather, bfloat16": "nothing",
+    "written gather, bfloat16": "dtype",
     "written gather, float32": "dtype",
     "written reduce_scatter, float32": "nothing",
     "left sum, float32": "kind",
@@ -38,7 +38,7 @@ cpu_and_tpu__wrong_dtype_everywhere = {
 
 # Simulated devices never form a reduce-scatter, thinks this student, so the written one becomes an all-reduce there too.
 cpu_and_tpu__wrong_no_scatter_at_all = {
-    "written gather, bfloat16": "nothing",
+    "written gather, bfloat16": "dtype",
     "written gather, float32": "dtype",
     "written reduce_scatter, float32": "kind",
     "left sum, float32": "kind",
@@ -48,7 +48,7 @@ cpu_and_tpu__wrong_no_scatter_at_all = {
 
 # Partial sums are kept in float32 on the chip as well, so that nothing is lost in adding: the left sums differ in kind only.
 cpu_and_tpu__wrong_sums_in_float32 = {
-    "written gather, bfloat16": "nothing",
+    "written gather, bfloat16": "dtype",
     "written gather, float32": "dtype",
     "written reduce_scatter, float32": "nothing",
     "left sum, float32": "kind",

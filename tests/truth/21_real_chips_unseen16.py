@@ -11,14 +11,14 @@ line = AbstractMesh((8,), ("x",), axis_types=(AxisType.Auto,))
 # ---- cpu_and_tpu
 
 cpu_and_tpu__right_table = {
-    **dict.fromkeys(("written gather, bfloat16", "written reduce_scatter, float32"), "nothing"),
-    "written gather, float32": "dtype",
+    **dict.fromkeys(("written gather, bfloat16", "written gather, float32"), "dtype"),
+    "written reduce_scatter, float32": "nothing",
     "left sum, float32": "kind",
     **dict.fromkeys(("left sum, bfloat16", "left sum, bfloat16, 8192"), "both"),
 }
 
 # Thought that simulated devices make everything float32, also what is gathered as it is.
-cpu_and_tpu__wrong_allfloat32 = {
+cpu_and_tpu__right_allfloat32 = {
     "written gather, bfloat16": "dtype",
     "written gather, float32": "dtype",
     "written reduce_scatter, float32": "nothing",
@@ -29,7 +29,7 @@ cpu_and_tpu__wrong_allfloat32 = {
 
 # Thought that simulated devices have no reduce-scatter at all, not even one that is written.
 cpu_and_tpu__wrong_noscatter = {
-    "written gather, bfloat16": "nothing",
+    "written gather, bfloat16": "dtype",
     "written gather, float32": "dtype",
     "written reduce_scatter, float32": "kind",
     "left sum, float32": "kind",
@@ -39,7 +39,7 @@ cpu_and_tpu__wrong_noscatter = {
 
 # Thought that a chip, since it rounds float32 to bfloat16 to multiply, sends the products in bfloat16, too.
 cpu_and_tpu__wrong_roundedsums = {
-    "written gather, bfloat16": "nothing",
+    "written gather, bfloat16": "dtype",
     "written gather, float32": "dtype",
     "written reduce_scatter, float32": "dtype",
     "left sum, float32": "both",

@@ -76,7 +76,7 @@ def bet__wrong_one_trip(way, data, model, weights, activations):
 # ---- cpu_and_tpu
 
 cpu_and_tpu__right_all = {
-    "written gather, bfloat16": "nothing",
+    "written gather, bfloat16": "dtype",
     "written gather, float32": "dtype",
     "written reduce_scatter, float32": "nothing",
     "left sum, float32": "kind",
@@ -95,7 +95,7 @@ cpu_and_tpu__wrong_an_order = {
 }
 
 # Thought: simulated devices compute bfloat16 in float32, so they send everything that is bfloat16 as float32.
-cpu_and_tpu__wrong_always_widened = {
+cpu_and_tpu__right_always_widened = {
     "written gather, bfloat16": "dtype",
     "written gather, float32": "dtype",
     "written reduce_scatter, float32": "nothing",
@@ -106,7 +106,7 @@ cpu_and_tpu__wrong_always_widened = {
 
 # Thought: a chip rounds float32 to bfloat16, so all that it sends is bfloat16, sums of products too.
 cpu_and_tpu__wrong_always_rounded = {
-    "written gather, bfloat16": "nothing",
+    "written gather, bfloat16": "dtype",
     "written gather, float32": "dtype",
     "written reduce_scatter, float32": "dtype",
     "left sum, float32": "both",

@@ -11,7 +11,7 @@ mesh = AbstractMesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
 # ---------------------------------------------------------------- cpu_and_tpu
 
 cpu_and_tpu__right_all = {
-    "written gather, bfloat16": "nothing",
+    "written gather, bfloat16": "dtype",
     "written gather, float32": "dtype",
     "written reduce_scatter, float32": "nothing",
     "left sum, float32": "kind",
@@ -29,8 +29,8 @@ cpu_and_tpu__wrong_rounded_sums = {
     "left sum, float32": "both",
 }
 
-# Simulated devices compute bfloat16 in float32 and send float32, a gather too.
-cpu_and_tpu__wrong_gather_widened = {**cpu_and_tpu__right_all, "written gather, bfloat16": "dtype"}
+# Simulated devices compute bfloat16 in float32, but what is written in bfloat16 is sent in bfloat16.
+cpu_and_tpu__wrong_gather_as_written = {**cpu_and_tpu__right_all, "written gather, bfloat16": "nothing"}
 
 # Simulated devices never form a reduce_scatter, the written one neither; and for bfloat16 I did not think of the dtype.
 cpu_and_tpu__wrong_never = {

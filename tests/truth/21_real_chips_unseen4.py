@@ -89,7 +89,7 @@ def it_fits__wrong_other_layer(weights, x, *, mesh):
 # ------------------------------------------------------------------ cpu_and_tpu
 
 cpu_and_tpu__right_hints = {
-    "written gather, bfloat16": "nothing",
+    "written gather, bfloat16": "dtype",
     "written gather, float32": "dtype",
     "written reduce_scatter, float32": "nothing",
     "left sum, float32": "kind",
@@ -98,7 +98,7 @@ cpu_and_tpu__right_hints = {
 }
 
 # This student thought that simulated devices, which compute bfloat16 in float32, send it so in every case.
-cpu_and_tpu__wrong_always_wide = {
+cpu_and_tpu__right_always_wide = {
     "written gather, bfloat16": "dtype",
     "written gather, float32": "dtype",
     "written reduce_scatter, float32": "nothing",
@@ -119,7 +119,7 @@ cpu_and_tpu__wrong_written_is_written = {
 
 # This student thought that a chip sends all float32 as bfloat16, sums of products too.
 cpu_and_tpu__wrong_sums_rounded = {
-    "written gather, bfloat16": "nothing",
+    "written gather, bfloat16": "dtype",
     "written gather, float32": "dtype",
     "written reduce_scatter, float32": "dtype",
     "left sum, float32": "both",

@@ -52,19 +52,19 @@ _programs = (
     "left sum, bfloat16, 8192",
 )
 
-cpu_and_tpu__right_zip = dict(zip(_programs, ("nothing", "dtype", "nothing", "kind", "both", "both")))
+cpu_and_tpu__right_zip = dict(zip(_programs, ("dtype", "dtype", "nothing", "kind", "both", "both")))
 
 # A chip multiplies float32 by rounding to bfloat16, so whatever belongs to a product in float32 travels as bfloat16 there, sums too.
-cpu_and_tpu__wrong_sums_too = dict(zip(_programs, ("nothing", "dtype", "dtype", "both", "both", "both")))
+cpu_and_tpu__wrong_sums_too = dict(zip(_programs, ("dtype", "dtype", "dtype", "both", "both", "both")))
 
 # Simulated devices compute bfloat16 in float32, and so they send float32: the written gather of bfloat16 as well.
-cpu_and_tpu__wrong_gather_too = dict(zip(_programs, ("dtype", "dtype", "nothing", "kind", "both", "both")))
+cpu_and_tpu__right_gather_too = dict(zip(_programs, ("dtype", "dtype", "nothing", "kind", "both", "both")))
 
 # "Simulated devices never form a reduce-scatter": not where it is written, either.
-cpu_and_tpu__wrong_never = dict(zip(_programs, ("nothing", "dtype", "kind", "kind", "both", "both")))
+cpu_and_tpu__wrong_never = dict(zip(_programs, ("dtype", "dtype", "kind", "kind", "both", "both")))
 
 # Products of the chip are summed up in float32, and partial sums are sent before they are rounded: so only the kind differs.
-cpu_and_tpu__wrong_partial_sums = dict(zip(_programs, ("nothing", "dtype", "nothing", "kind", "kind", "kind")))
+cpu_and_tpu__wrong_partial_sums = dict(zip(_programs, ("dtype", "dtype", "nothing", "kind", "kind", "kind")))
 
 
 # ---------------------------------------------------------------- hbm

@@ -14,7 +14,7 @@ CORE = [  # where another JAX has been felt so far, and answers are judged, some
     "tests/test_jax_versions.py",
     "tests/programs/test_turns.py",
     "tests/programs/test_stepwise.py",
-    "tests/replay/test_exact.py",
+    "tests/replays/test_exact.py",
     "tests/hlo",
     "tests/strangers/test_strangers.py",
     "tests/judging/test_deviating.py::test_what_is_missing_is_said",

@@ -11,8 +11,8 @@ from jax import Array, lax
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import make_mesh
-from grader.replay.page import Replay
-from grader.replay.watch import replay
+from grader.replays.page import Replay
+from grader.replays.watch import replay
 
 
 def product(a: Array, b: Array) -> Array:

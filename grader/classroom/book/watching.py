@@ -6,7 +6,7 @@ import re
 
 from grader.arrays.devices import eight_devices
 from grader.classroom.book.programs import WATCHED
-from grader.replay.page import PLAYER
+from grader.replays.page import PLAYER
 
 PLACE = re.compile(r"<!-- replay: (\w+) -->")
 

@@ -17,7 +17,7 @@ from nbformat import NotebookNode, from_dict
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Float, Integer
 
-from grader.check import Mark
+from grader.checking import Mark
 from grader.chips.compiling import libtpu_version
 from grader.classroom.course.cells import Cell
 from grader.classroom.course.notebook import checked, restore

@@ -24,7 +24,7 @@ from traitlets import default
 from grader.classroom.course.notebook import ANSWER, CHECK, checked, grade_id
 from grader.classroom.course.plan import plan_of
 from grader.classroom.grading import filters
-from grader.replay.page import DATA, PLAYER
+from grader.replays.page import DATA, PLAYER
 
 FILTERS = ("ansi2html", "clean_html", "highlight_code", "markdown2html", "strip_files_prefix")
 UNDESCRIBED = re.compile(r"<img(?![^>]*\balt=)")

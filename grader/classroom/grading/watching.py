@@ -23,10 +23,10 @@ from grader.exercises.verdict import Verdict
 from grader.judging.describing import describe
 from grader.lessons import find
 from grader.palette import COLOURS
-from grader.replay.facts import MOST_FACTS, PageFacts
-from grader.replay.lockstep import Reach
-from grader.replay.page import as_data
-from grader.watch import watchable
+from grader.replays.facts import MOST_FACTS, PageFacts
+from grader.replays.lockstep import Reach
+from grader.replays.page import as_data
+from grader.watching import watchable
 
 MOST_WATCHED = 64  # devices
 

@@ -107,8 +107,8 @@ def facts_to_watch(shell: Any, step: dict[str, Any], seconds: float) -> Any:
     from grader.classroom.inside.wire import REPAIR
     from grader.exercises.as_json import question_from_json
     from grader.exercises.codecs import optional
-    from grader.replay.facts import fitting
-    from grader.replay.on_case import on_case, opening
+    from grader.replays.facts import fitting
+    from grader.replays.on_case import on_case, opening
 
     def facts() -> Any:
         run = on_case(eval(step["expression"], shell.user_ns), question_from_json(step["watch"]))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-from grader.replay.page import DATA
+from grader.replays.page import DATA
 
 FULL = {"block_matmul": 2.0, "case3": 4.0}
 HIDDEN = 1500 << 20  # bytes of memory more than before: a run may have less

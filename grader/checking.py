@@ -1,0 +1,120 @@
+"""`check("name", answer)`: the one line under every exercise."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from grader.arrays.devices import eight_devices
+from grader.arrays.meshes import no_mesh
+from grader.exercises.answers import origins_of
+from grader.exercises.collecting import asks, collect
+from grader.exercises.exercise import Exercise
+from grader.exercises.verdict import Outcome, Verdict, with_lines
+from grader.feedback import Offer, card, plain_card
+from grader.guide.attempts import keep, was_right
+from grader.guide.pieces import keep_piece
+from grader.watching import watchable, watched
+
+
+class Mark(float):
+    """The points of a check: a float whose text is the number alone, which nbgrader reads."""
+
+    def __repr__(self) -> str:
+        return f"{float(self):g}" if self != int(self) else f"{int(self)}.0"
+
+
+def check(name: str, answer: Any) -> Mark:
+    """Judge an answer on a few cases, show what came of it, and return the points it earned.
+
+    Args:
+      name: the exercise's name.
+      answer: a function or a table, as the exercise asks.
+
+    Example:
+      >>> grader.check("block_matmul", lambda A, B: A)
+      block_matmul: 0 of 2 points
+      ...
+      0.0
+    """
+    with _stderr_folded():
+        verdict = verdict_on(name, answer)
+        offer = _offer(verdict, answer)
+    _show(verdict, offer)
+    keep(verdict)
+    keep_piece(verdict, answer)
+    return Mark(min(max(verdict.points, 0.0), verdict.worth))
+
+
+def verdict_on(name: str, answer: Any, seed: int = 0, *, thorough: bool = False) -> Verdict:
+    """The verdict on an answer, on the cases of this seed."""
+    from grader.lessons import given  # here, so that `import grader` stays quick
+
+    try:
+        eight_devices()
+        exercise = given(name)
+    except (LookupError, RuntimeError) as error:
+        return Verdict(name, (Outcome.missed(name, "known", 0.0, str(error)),))
+    if exercise.after and not was_right(exercise.after):
+        return Verdict(name, (Outcome.left_open(name, "gate", exercise.points, closed_gate(exercise)),))
+    with no_mesh():
+        cases = exercise.draw_cases(seed, thorough=thorough)
+        from grader.judging.judge import judge
+
+        answers = collect(exercise.form, asks(exercise, cases), answer)
+        return with_lines(judge(exercise, cases, answers), list(map(origins_of, answers)))
+
+
+def closed_gate(exercise: Exercise) -> str:
+    """What is said where the gate before is not passed yet."""
+    return (
+        f"This gate opens when `{exercise.after}` is right: what you write here builds on it. Run the check of "
+        f"`{exercise.after}` first. (Grading judges every gate, whichever are open here.)"
+    )
+
+
+def _offer(verdict: Verdict, answer: Any) -> Offer | None:
+    """An answer to watch: a wrong one at once, on the smallest case that fails; a right one by a line to type."""
+    from grader.lessons import EXERCISES
+
+    name, failure = verdict.exercise, verdict.failure
+    if name not in EXERCISES or not watchable(EXERCISES[name]) or (failure and failure.open):
+        return None
+    if failure is None:
+        return Offer(name)
+    try:
+        with no_mesh():
+            return Offer(name, watched(EXERCISES[name], answer, failure.check, verdict.repair)._repr_html_())
+    except Exception:  # what JAX refuses has no lines that were done; the card says why it does
+        return None
+
+
+def _show(verdict: Verdict, offer: Offer | None) -> None:
+    shell = sys.modules.get("IPython")
+    text = plain_card(verdict, offer)
+    if shell is None or shell.get_ipython() is None:
+        print(text)
+    else:
+        from IPython.display import display
+
+        display({"text/html": card(verdict, offer), "text/plain": text}, raw=True)
+
+
+@contextlib.contextmanager
+def _stderr_folded() -> Iterator[None]:
+    """Nothing on stderr while a check runs: nbgrader would take any of it for a failed cell.
+
+    Python's warnings are dropped with it, and what XLA itself writes to the process's stderr.
+    """
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(io.StringIO()):
+        stderr = os.dup(2)
+        os.dup2(nowhere.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)

@@ -1,0 +1,69 @@
+"""An answer to an exercise, watched on one of its cases."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from grader.arrays.laid import Array, holds_arrays
+from grader.arrays.meshes import make_mesh, put
+from grader.exercises.case import Case
+from grader.programs.program import with_gradient
+from grader.programs.repairs import Repair
+from grader.replays.frames import Playback
+from grader.replays.lockstep import Reach
+from grader.replays.watch import playback_within
+
+FOR_A_CARD = Reach(frames=200, seconds=2.0)  # somebody waits for the card
+
+
+def on_case(work: Callable[..., Any], case: Case, reach: Reach = FOR_A_CARD) -> Playback:
+    """The facts of `work` on a case; of its gradient, too, where that is asked for. Raises whatever `work` raises.
+
+    What `work` prints is dropped: it has been traced for its verdict before.
+    """
+    mesh = make_mesh(case.mesh, explicit=case.explicit)
+    laid = lambda a: jax.tree.map(lambda leaf: put(leaf.value, leaf.spec, mesh), a, is_leaf=_is_array)  # noqa: E731
+    arrays = [laid(a) for a in case.arguments.values() if holds_arrays(a)]
+    fixed = {name: a for name, a in case.arguments.items() if not holds_arrays(a)}
+    finished: Callable[..., Any] = functools.partial(work, **fixed, mesh=mesh)
+    if case.cotangents is not None:
+        finished = with_gradient(finished, len(arrays))
+        arrays.append(laid(case.cotangents))
+    with contextlib.redirect_stdout(io.StringIO()):
+        return playback_within(reach, finished, *arrays)
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, Array)
+
+
+def opening(found: Playback, check: str, repair: Repair | None = None) -> int:
+    """The frame to begin with, for an answer that misses this check ("": none), and would be right with this repair.
+
+    Where devices wait, the first that does; the collective that one would have to change; where too much is sent, the
+    collective that sends most; where the result is wrong, the end, where it is seen.
+    """
+    waits = [k for k, frame in enumerate(found.frames) if frame.waits]
+    sends = [(frame.transfer.bytes_sent, -k) for k, frame in enumerate(found.frames) if frame.transfer]
+    if waits:
+        return waits[0]
+    if repair and (changed := _of_kind(found, repair.kind)[repair.number : repair.number + 1]):
+        return changed[0]
+    if check == "communication" and sends:
+        return -max(sends)[1]
+    return len(found.frames) - 1 if check else 0
+
+
+def _of_kind(found: Playback, kind: str) -> list[int]:
+    """The frames in which collectives of a kind are carried out for the first time."""
+    first: dict[Any, int] = {}
+    for k, frame in enumerate(found.frames):
+        if frame.transfer and frame.transfer.kind == kind:
+            first.setdefault(frame.stack, k)
+    return list(first.values())
