@@ -38,7 +38,7 @@ def compile_alone(request: dict[str, Any], program: bytes) -> dict[str, Any]:
     places = np.array([by_id[k] for k in request["order"]]).reshape(sizes)
     mesh = Mesh(places, names, axis_types=(AxisType.Auto,) * len(names))
     leaves = [
-        jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, P(*(_entry(part) for part in spec))))
+        jax.ShapeDtypeStruct(shape, _dtype(dtype), sharding=NamedSharding(mesh, P(*(_entry(part) for part in spec))))
         for shape, dtype, spec in request["arguments"]
     ]
     exported = export.deserialize(bytearray(program))
@@ -48,7 +48,9 @@ def compile_alone(request: dict[str, Any], program: bytes) -> dict[str, Any]:
 
     options: dict[str, Any] = {"donate_argnums": tuple(request["donated"])}
     if results := request.get("results"):  # else the compiler would choose how results are sharded
-        options["out_shardings"] = tuple(spec and NamedSharding(mesh, P(*map(_entry, spec))) for spec in results)
+        options["out_shardings"] = tuple(
+            None if spec is None else NamedSharding(mesh, P(*map(_entry, spec))) for spec in results
+        )
     lowered = jax.jit(call, **options).lower(*leaves)
     start = time.monotonic()
     try:
@@ -66,6 +68,14 @@ def compile_alone(request: dict[str, Any], program: bytes) -> dict[str, Any]:
         },
         "text": result.as_text(),
     }
+
+
+def _dtype(name: str) -> Any:
+    """A dtype by its name; those of random keys are none of NumPy's."""
+    import jax
+
+    keys = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
+    return jax.random.key(0, impl=keys[name]).dtype if name in keys else name
 
 
 def _entry(part: Any) -> Any:

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,14 +27,14 @@ from typing import Any
 import jax
 from jax import export
 from jax.extend.mlir import ir
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding
 
 from grader.chips.topologies import Topology
-from grader.hlo.lowering import unwrapped
+from grader.hlo.lowering import jitted, unwrapped
 from grader.hlo.sources import SourceLine
 from grader.hlo.written import WrittenCollective, lines_in, written_in
 from grader.jax_versions import mlir_context
-from grader.programs.operations import functions_in, specs_of_results
+from grader.programs.operations import functions_in, meshes_in, spec_of_argument, specs_of_results
 from grader.programs.program import without_places
 
 CACHE = "MANY_DEVICES_CACHE"  # the folder for what was compiled, where somebody has chosen one
@@ -111,46 +111,93 @@ def _digest(facts: Mapping[str, Any], content: bytes) -> str:
 
 
 def request(
-    fn: Callable[..., Any], args: tuple[Any, ...], pod: Topology, kwargs: Mapping[str, Any] | None = None
+    fn: Callable[..., Any], args: Sequence[Any], pod: Topology, kwargs: Mapping[str, Any] | None = None
 ) -> Request:
     """`fn(*args, **kwargs)` as a program for a pod, which nothing is run for.
 
     Args:
-      fn: any function that JAX can trace. What `jax.jit` was told of donated arguments and of results' layouts holds.
-      args, kwargs: arrays, or shapes (`jax.ShapeDtypeStruct`) with a `NamedSharding` on a mesh of the pod's size; what
-        is no array is part of the program.
+      fn: any function that JAX can trace. What it is jitted with counts.
+      args, kwargs: arrays, or shapes (`jax.ShapeDtypeStruct`). They, or what `fn` is jitted with, say how they are
+        sharded over a mesh of the pod's size.
       pod: for which.
 
     Raises:
-      ValueError: an argument has no layout on a mesh, or the mesh is not of the pod's size.
+      ValueError: the program is on no mesh, or on several, or the mesh is not of the pod's size.
     """
-    everything, tree = jax.tree.flatten((args, dict(kwargs or {})))
-    leaves = [leaf for leaf in everything if _is_array(leaf)]
-    mesh = _mesh(leaves)
-    sizes = dict(mesh.shape)
-    order = pod.order(sizes)
-    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=_layout(x, mesh)) for x in leaves]
-    wrapped: Any = fn if hasattr(fn, "trace") else jax.jit(fn)
-    rest = iter(shapes)
-    own, named = jax.tree.unflatten(tree, [next(rest) if _is_array(leaf) else leaf for leaf in everything])
+    wrapped, args = jitted(fn, args)
+    own, named = jax.tree.map(_shape, (tuple(args), dict(kwargs or {})))
     traced = unwrapped(wrapped.trace(*own, **named))
     with without_places():
         exported = export.export(_AlreadyTraced(traced), platforms=["tpu"])()
+    shardings = _shardings(exported)
     return Request(
         bytes(_flat(exported).serialize()),
         pod.name,
-        sizes,
-        order,
+        shardings.mesh,
+        pod.order(shardings.mesh),
         tuple(
-            (list(aval.shape), str(aval.dtype), spec_as_json(sharding.spec if sharding else ()))
-            for aval, sharding in zip(exported.in_avals, _in_order(exported.in_avals, shapes), strict=True)
+            (list(aval.shape), str(aval.dtype), [] if spec is None else spec)
+            for aval, spec in zip(exported.in_avals, shardings.arguments, strict=True)
         ),
         tuple(k for k, info in enumerate(jax.tree.leaves(traced.args_info)) if info.donated),
         "\n".join(_sources(inspect.unwrap(fn), set())),
-        _results(exported),
+        shardings.results,
         tuple(written_in(traced.jaxpr)),
         lines_in(traced.jaxpr),
     )
+
+
+def _shape(leaf: Any) -> Any:
+    """An array's shape with its sharding on a mesh, if it has one; what is no array stays what it is."""
+    if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
+        return leaf
+    sharding = getattr(leaf, "sharding", None)
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding if _is_on_a_mesh(sharding) else None)
+
+
+def _is_on_a_mesh(sharding: Any) -> bool:
+    return isinstance(sharding, NamedSharding)
+
+
+@dataclass(frozen=True)
+class _Shardings:
+    """The mesh of a program, and the spec of each argument and of each result as JSON, None where it has none."""
+
+    mesh: Mapping[str, int]
+    arguments: tuple[Any, ...]
+    results: tuple[Any, ...]
+
+
+def _shardings(exported: export.Exported) -> _Shardings:
+    """How a program is sharded, by its own text: there, what a function is jitted with and its arguments agree.
+
+    Raises:
+      ValueError: it is on no mesh, or on several.
+    """
+    with mlir_context():
+        module = ir.Module.parse(exported.mlir_module())
+        main = functions_in(module)["main"]
+        meshes = [mesh for mesh in meshes_in(module).values() if mesh]
+        given = map(spec_of_argument, main.regions[0].blocks[0].arguments)
+        kept = dict(zip(exported.module_kept_var_idx, given, strict=True))
+        results = specs_of_results(main)
+    if not meshes:
+        raise ValueError(
+            "no argument says how it is sharded over a mesh. Give shapes with shardings, such as "
+            "`jax.ShapeDtypeStruct((4096, 4096), jnp.bfloat16, sharding=NamedSharding(mesh, P('x')))`."
+        )
+    if any(mesh != meshes[0] for mesh in meshes):
+        raise ValueError(f"expected a program on one mesh to compile for a pod; found {' and '.join(map(str, meshes))}")
+    specs = (kept.get(k) for k in range(len(exported.in_avals)))
+    return _Shardings(meshes[0], tuple(map(_as_json, specs)), tuple(map(_as_json, results)))
+
+
+def _as_json(spec: Sequence[Sequence[str]] | None) -> Any:
+    """A spec as `spec_as_json` has it, without the dimensions at its end that are not sharded."""
+    if spec is None:
+        return None
+    last = max((k for k, axes in enumerate(spec, 1) if axes), default=0)
+    return [axes[0] if len(axes) == 1 else list(axes) or None for axes in spec[:last]]
 
 
 @dataclass(frozen=True)
@@ -180,29 +227,6 @@ def _flat(exported: export.Exported) -> export.Exported:
     return replace(exported, in_tree=in_tree, out_tree=jax.tree.structure(returned, is_leaf=leaf))
 
 
-def _results(exported: export.Exported) -> tuple[Any, ...]:
-    """The spec of each result, None where the compiler may choose."""
-    with mlir_context():
-        specs = specs_of_results(functions_in(ir.Module.parse(exported.mlir_module()))["main"])
-    return tuple(spec and [list(axes) or None for axes in spec] for spec in specs)
-
-
-def _is_array(leaf: Any) -> bool:
-    return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
-
-
-def _in_order(traced: Sequence[Any], shapes: Iterable[Any]) -> Iterator[NamedSharding | None]:
-    """The sharding of each traced argument; None for a number that is no array."""
-    rest = iter(shapes)
-    array = next(rest, None)
-    for aval in traced:
-        if array is not None and (array.shape, array.dtype) == (aval.shape, aval.dtype):
-            yield array.sharding
-            array = next(rest, None)
-        else:
-            yield None
-
-
 def _sources(fn: Any, seen: set[str]) -> list[str]:
     """The source of a function, and of the functions of its module that it names, in the order of their names."""
     if not inspect.isfunction(fn) or fn.__qualname__ in seen:
@@ -216,23 +240,6 @@ def _sources(fn: Any, seen: set[str]) -> list[str]:
     others = [inspect.unwrap(fn.__globals__[name]) for name in named if callable(fn.__globals__[name])]
     same = [other for other in others if getattr(other, "__module__", None) == fn.__module__]
     return [own, *(text for other in same for text in _sources(other, seen))]
-
-
-def _mesh(leaves: Iterable[Any]) -> Any:
-    """The mesh that the arguments are on."""
-    for leaf in leaves:
-        if isinstance(getattr(leaf, "sharding", None), NamedSharding):
-            return leaf.sharding.mesh
-    raise ValueError(
-        "no argument says how it is laid out on a mesh. Give shapes with layouts, such as "
-        "`jax.ShapeDtypeStruct((4096, 4096), jnp.bfloat16, sharding=NamedSharding(mesh, P('x')))`."
-    )
-
-
-def _layout(leaf: Any, mesh: Any) -> NamedSharding:
-    """An argument's layout; on every device where it has none of its own."""
-    own = getattr(leaf, "sharding", None)
-    return own if isinstance(own, NamedSharding) else NamedSharding(mesh, PartitionSpec())
 
 
 def spec_as_json(spec: Any) -> list[Any]:
@@ -308,6 +315,7 @@ def _compile(asked: Request, seconds: float) -> dict[str, Any]:
         (folder / "request.json").write_text(json.dumps(asked.facts))
         (folder / "program").write_bytes(asked.program)
         environment = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")}
+        environment["JAX_ENABLE_X64"] = str(int(jax.config.jax_enable_x64))  # type: ignore[attr-defined]  # made at run time
         command = [sys.executable, "-P", str(ALONE), name]
         try:
             ended = subprocess.run(

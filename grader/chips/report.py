@@ -13,7 +13,7 @@ from grader.chips.buffers import Buffer, largest
 from grader.chips.compiling import NoCompiler, Request, answer, request
 from grader.chips.topologies import CHIPS, GIB, SOURCE, Topology, topology
 from grader.hlo.collectives import CompiledCollective
-from grader.hlo.lowering import CompiledProgram, compiled_program
+from grader.hlo.lowering import CompiledProgram, NoReport, compiled_program
 from grader.hlo.meshes import NamedMesh
 from grader.hlo.reading import EMPTY
 from grader.hlo.report import Report, report
@@ -145,14 +145,14 @@ def _time(seconds: float) -> str:
 
 @overload
 def communication(
-    fn: Any, *args: Any, on: None = None, mesh: Any = None, seconds: float = 300.0, **kwargs: Any
+    fn: Any, /, *args: Any, on: None = None, mesh_axes: Any = None, seconds: float = 300.0, **kwargs: Any
 ) -> Report: ...
 @overload
 def communication(
-    fn: Any, *args: Any, on: str, mesh: Any = None, seconds: float = 300.0, **kwargs: Any
+    fn: Any, /, *args: Any, on: str, mesh_axes: Any = None, seconds: float = 300.0, **kwargs: Any
 ) -> PodReport: ...
 def communication(
-    fn: Any, *args: Any, on: str | None = None, mesh: Any = None, seconds: float = 300.0, **kwargs: Any
+    fn: Any, /, *args: Any, on: str | None = None, mesh_axes: Any = None, seconds: float = 300.0, **kwargs: Any
 ) -> Report | PodReport:
     """Report what `fn(*args, **kwargs)` communicates, computes, and keeps on each device; `fn` is compiled, not run.
 
@@ -165,7 +165,7 @@ def communication(
       on: a pod, such as "v5e:16x16": the program is then compiled for it by the TPU's own compiler, which needs no TPU.
         The arguments' mesh has as many devices as the pod; a `jax.sharding.AbstractMesh` will do. `grader chips` lists
         pods.
-      mesh: a mesh, or its axes' sizes by name, that names the axes of a text which doesn't name them itself.
+      mesh_axes: the sizes of the mesh's axes by name, for a text which doesn't name them itself.
       seconds: after how long compiling for a pod is stopped.
 
     Raises:
@@ -181,7 +181,14 @@ def communication(
       12
     """
     if on is None:
-        return report(compiled_program(fn, args, kwargs, mesh))
+        return report(compiled_program(fn, args, kwargs, mesh_axes))
+    if not isinstance(on, str):
+        raise NoReport(
+            f'`on` names a pod, such as "v5e:2x4"; found {on!r}. If the function has an argument of that name, pass '
+            "`functools.partial(fn, on=...)`."
+        )
+    if not callable(fn) or hasattr(fn, "memory_analysis"):
+        raise NoReport("a program that is lowered or compiled can't be compiled for a pod: pass its function")
     pod = topology(on)
     asked = request(fn, args, pod, kwargs)
     found = answer(asked, seconds)
@@ -240,11 +247,15 @@ def _logical(asked: Request) -> int:
     return sum(_shard_bytes(shape, dtype, spec, asked.mesh) for shape, dtype, spec in asked.arguments)
 
 
+_KEYS = {"key<fry>": 8, "key<rbg>": 16, "key<urbg>": 16}  # bytes of a random key, which is no dtype of NumPy's
+
+
 def _shard_bytes(shape: Any, dtype: str, spec: Any, mesh: Mapping[str, int]) -> int:
     import jax.numpy as jnp
 
     axes = (a for part in spec if part for a in ([part] if isinstance(part, str) else part))
-    return math.prod(shape) * jnp.dtype(dtype).itemsize // math.prod(mesh[a] for a in axes)
+    size = _KEYS.get(dtype) or jnp.dtype(dtype).itemsize
+    return math.prod(shape) * size // math.prod(mesh[a] for a in axes)
 
 
 def _with_largest(asked: Request, refused: PodReport, seconds: float) -> Refusal:

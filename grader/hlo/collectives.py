@@ -22,7 +22,8 @@ _BY_THE_COMPILER = 'is_spmd_generated="true"'  # so newer XLA marks what its par
 class CompiledCollective(Collective):
     """One collective that a compiled program runs; `bytes` and `operand` are one device's.
 
-    `times`: how often it runs, loops multiplied out, at most; None in a loop whose length the text does not say.
+    `times`: how often it runs, loops multiplied out, at most; None in a loop whose length the text does not say, and
+    then `counted` is how often if each such loop runs once.
     `sent`: the bytes that each device sends in one run, by its number. `yours`: its author wrote it; else the compiler
     added it, for `operation` (JAX's name of an operation, or an argument's). `place` is the line that either is on.
     `optional`: it is in a branch, or what it sends is known only when it runs. `merged`: XLA sends it together with so
@@ -31,6 +32,7 @@ class CompiledCollective(Collective):
     `is_named`: `operation` is its own; else that of one of those with which it is merged.
     """
 
+    counted: int = 1
     sent: tuple[float, ...] = ()
     yours: bool = False
     operation: str = ""
@@ -43,9 +45,16 @@ class CompiledCollective(Collective):
     is_named: bool = True
 
     @property
+    def once(self) -> Totals:
+        """What one run sends."""
+        most = Totals.of(np.array(self.sent), runs=1, axes=", ".join(self.axes))
+        return Totals.any_of([most, most.often(0)]) if self.optional else most
+
+    @property
     def work(self) -> Totals:
-        once = Totals.of(np.array(self.sent)).often(self.times)
-        return Totals.any_of([once, once.often(0)]) if self.optional else once
+        """What all runs send."""
+        all_known = self.once.often(self.counted)
+        return all_known.often(None) if self.times is None else all_known
 
     @property
     def bytes_sent(self) -> int:
@@ -68,7 +77,9 @@ class CompiledCollective(Collective):
         backward = ", backward" if self.backward else ""
         if self.yours:
             return f"yours{backward}{at}"
-        return f"the compiler's, for {self.operation}{backward}{at}" if self.operation else "the compiler's"
+        if self.operation:
+            return f"the compiler's, for {self.operation}{backward}{at}"
+        return "the compiler's" if self.is_named else "not named in the text"
 
     def __str__(self) -> str:
         over = f" over {', '.join(self.axes)}{self.grouping}" if self.axes else self.grouping
@@ -84,8 +95,8 @@ class CompiledCollective(Collective):
     def _sent(self) -> str:
         most, mean = self.work.sent, self.bytes_sent_mean
         if len(set(self.sent)) <= 1:
-            return f"{most} B sent per device"
-        return f"{most} B sent by the busiest device, {mean:,.6g} B on average"
+            return most.of("B sent per device")
+        return f"{most.of('B sent by the busiest device')}, {mean:,.6g} B on average"
 
     @property
     def _notes(self) -> Iterator[str]:
@@ -93,6 +104,19 @@ class CompiledCollective(Collective):
             yield f"written as {self.written}"
         if self.merged:
             yield f"merged with {self.merged} other{'s' * (self.merged > 1)}"
+
+
+@dataclass(frozen=True)
+class Runs:
+    """How often a place in a program is reached: `times`, None if a loop of unknown length is around it, and how often
+    if each such loop runs once."""
+
+    times: int | None = 1
+    counted: int = 1
+
+    def often(self, iterations: int | None) -> Runs:
+        known = None if self.times is None or iterations is None else self.times * iterations
+        return Runs(known, self.counted * (1 if iterations is None else iterations))
 
 
 @dataclass(frozen=True)
@@ -105,7 +129,7 @@ class CollectiveReader:
     lines: LineFinder
 
     def read(
-        self, op: Operation, kind: str, beside: Computation, times: int | None, *, fused: bool = False
+        self, op: Operation, kind: str, beside: Computation, runs: Runs, meanwhile: int, *, fused: bool
     ) -> Iterator[CompiledCollective]:
         """The collectives that an operation is: the compiler merges several into one of several arrays.
 
@@ -132,7 +156,9 @@ class CollectiveReader:
                 array.shape,
                 dtype_name(array.dtype),
                 array.bytes,
-                times,
+                runs.times,
+                counted=runs.counted,
+                meanwhile=meanwhile,
                 shift=mesh.shift_along(groups, axes) if permute and mesh else 0,
                 sent=self._sent(kind, array.bytes, groups),
                 yours=own,
@@ -146,7 +172,9 @@ class CollectiveReader:
             )
 
     def _operands(self, op: Operation, kind: str, beside: Computation, groups: Groups) -> list[Tiled]:
-        names = op.operands[:1] if kind == "collective_permute" else op.operands
+        # A send has a token after its array, a permute within a buffer the buffer and where in it.
+        first_only = op.kind == "send" or "slice_sizes=" in op.rest
+        names = op.operands[:1] if first_only else op.operands
         arrays = [beside[name].results[0] for name in names if beside[name].results]
         if kind == "ragged_all_to_all":
             return arrays[:1]
@@ -208,13 +236,5 @@ def _keeps_a_slice(op: Operation, beside: Computation) -> bool:
 
 def kind_of(op: Operation) -> str:
     """The kind of collective that an operation is, or starts; "" for any other."""
-    return OF_HLO.get(op.kind.removesuffix("-start"), "")
-
-
-def bytes_along(collectives: Sequence[CompiledCollective]) -> dict[str, int]:
-    """Bytes that the busiest device sends along each axis of the mesh, or along several together."""
-    sums: dict[str, Totals] = {}
-    for c in collectives:
-        key = ", ".join(c.axes)
-        sums[key] = sums[key] + c.work if key in sums else c.work
-    return {axes: work.sent.number for axes, work in sums.items()}
+    to_host = op.kind == "send" and "is_host_transfer=true" in op.tail
+    return "" if to_host else OF_HLO.get(op.kind.removesuffix("-start"), "")

@@ -42,18 +42,15 @@ _ARITHMETIC = frozenset(
 )
 _REDUCING = ("reduce", "reduce-window")  # one for each element of the operand
 _FLOATING = ("f", "bf", "c")  # what the names of such types begin with
-MATMUL_LIBRARIES = ("__cublas$", "__onednn$matmul")  # custom calls that are matmuls
+MATMUL_LIBRARIES = ("__cublas$gemm", "__cublas$lt$matmul", "__onednn$matmul")  # custom calls that are matmuls
 
 
 def elementwise_flops(op: Operation, beside: Computation) -> int:
     """Floating-point operations other than those of matmuls; 0 for what only moves or compares numbers."""
-    if not op.results or not op.results[0].dtype.startswith(_FLOATING):
+    counted = op if op.kind in _ARITHMETIC else beside[op.operands[0]] if op.kind in _REDUCING else None
+    if counted is None or not counted.results or not counted.results[0].dtype.startswith(_FLOATING):
         return 0
-    if op.kind in _ARITHMETIC:
-        return math.prod(op.results[0].shape)
-    if op.kind in _REDUCING:
-        return math.prod(beside[op.operands[0]].results[0].shape)
-    return 0
+    return math.prod(counted.results[0].shape)
 
 
 def matmul_flops(op: Operation, beside: Computation) -> int:

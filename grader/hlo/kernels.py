@@ -19,16 +19,22 @@ _SILENT = (
     "MoveToDevice",
     "MoveToHost",
     "PadToStatic",
+    "PrepareAsyncCall",
     "SPMDFullToShardShape",
     "SPMDShardToFullShape",
     "Sharding",
     "SliceToDynamic",
     "TopK",
+    "X64Combine",
+    "X64Split",
+    "__cub$",
+    "__gpu$TopK",
     "annotate_device_placement",
+    "cu_threefry2x32",
     *MATMUL_LIBRARIES,
 )
 # Libraries of one device alone: they compute, and send nothing.
-_ALONE = ("lapack_", "blas_", "Eigh", "Qr", "LuDecomposition", "cusolver", "cublas", "cufft", "hip", "__cudnn")
+_ALONE = ("lapack_", "blas_", "Eigh", "Qr", "LuDecomposition", "cu", "__cu", "hip", "__hip", "roc", "__roc")
 _CALLBACKS = ("xla_python_", "xla_ffi_python_", "xla_ffi_partitioned_python_")
 _PALLAS = "tpu_custom_call"
 

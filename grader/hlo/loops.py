@@ -17,16 +17,16 @@ def iterations(loop: Operation, beside: Computation, module: Module) -> int | No
         return int(known[1])
     condition = module.computations[loop.attribute("condition")]
     body = module.computations[loop.attribute("body")]
-    compared = next((op for op in condition.values() if op.attribute("direction") == "LT"), None)
-    if compared is None:
+    compared = next(op for op in condition.values() if op.root)
+    if compared.attribute("direction") != "LT":
         return None
-    counter, limit = condition[compared.operands[0]], _constant(compared.operands[1], condition)
-    if counter.kind != "get-tuple-element":
+    counter, limit = _origin(compared.operands[0], condition), _constant(compared.operands[1], condition)
+    if counter is None or counter.kind != "get-tuple-element":
         return None
     place = int(counter.attribute("index"))
     first = _constant(_element(loop.operands[0], place, beside), beside)
     root = next(op for op in body.values() if op.root)
-    step = _step(root.operands[place], body) if root.kind == "tuple" else None
+    step = _step(root.operands[place], place, body) if root.kind == "tuple" else None
     if limit is None or first is None or not step:
         return None
     return max(0, -((first - limit) // step))
@@ -38,9 +38,14 @@ def _element(name: str, place: int, beside: Computation) -> str:
     return op.operands[place] if op.kind == "tuple" else ""
 
 
-def _step(name: str, body: Computation) -> int | None:
+def _step(name: str, place: int, body: Computation) -> int | None:
+    """By how much an iteration moves what is at this place of the loop's tuple, if by a constant."""
     added = _origin(name, body)
-    constants = [_constant(operand, body) for operand in added.operands] if added and added.kind == "add" else []
+    if added is None or added.kind != "add":
+        return None
+    sides = [_origin(operand, body) for operand in added.operands]
+    is_counter = any(op and op.kind == "get-tuple-element" and int(op.attribute("index")) == place for op in sides)
+    constants = (_constant(operand, body) for operand in added.operands) if is_counter else ()
     return next((c for c in constants if c is not None), None)
 
 

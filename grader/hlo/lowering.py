@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from typing import Any
 import jax
 from jax.sharding import AbstractMesh, Mesh, NamedSharding
 
-from grader.hlo.meshes import NamedMesh, mesh_by_names
+from grader.hlo.meshes import NamedMesh
 from grader.hlo.sources import LineFinder
+from grader.hlo.text import parsed
 from grader.hlo.written import WrittenCollective, written_in
 from grader.programs.operations import meshes_in
 
@@ -40,25 +42,28 @@ class NoReport(ValueError):
     """No report can be made; the text says what was expected, what was found, and what to do."""
 
 
-def compiled_program(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mesh: Any = None) -> CompiledProgram:
+def compiled_program(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], mesh_axes: Any = None) -> CompiledProgram:
     """The compiled program of `fn(*args, **kwargs)`, which is not run.
 
     Args:
       fn: a function, jitted or not (with `jax.jit` or `nnx.jit`); a `jax.stages.Lowered` or `Compiled`; the text of a
         compiled program, or the path of a file that holds it.
       args, kwargs: whatever `jax.jit(fn).lower` takes; nothing for what is no function.
-      mesh: names the axes where the program itself does not: a mesh, or its axes' sizes by name.
+      mesh_axes: names the axes where the program itself does not: a mesh, or its axes' sizes by name.
 
     Raises:
       NoReport: there is nothing to compile, or XLA's compiler does not take the program.
     """
-    own = (mesh_by_names(mesh),) if mesh is not None else ()
+    own = _named(mesh_axes)
+    is_stage = hasattr(fn, "memory_analysis") or hasattr(fn, "as_text")
+    if (args or kwargs) and (is_stage or isinstance(fn, (str, os.PathLike))):
+        given = [*(["arguments"] if args else []), *(f"`{name}=`" for name in kwargs)]
+        raise NoReport(f"a program that is lowered or compiled takes no arguments; found {', '.join(given)}")
     if isinstance(fn, (str, os.PathLike)):
-        text = _text(fn)
-        return CompiledProgram(text, _backend_of(text), own or _meshes_in_text(text), None, None)
-    if hasattr(fn, "memory_analysis"):  # a Compiled
+        return _of_text(_text(fn), own)
+    if hasattr(fn, "memory_analysis"):
         return _of_executable(unwrapped(fn), own or _meshes_of(_shardings(fn)), None)
-    if hasattr(fn, "as_text"):  # a Lowered
+    if hasattr(fn, "as_text"):
         return _of_lowered(unwrapped(fn), own, None)
     if not callable(fn):
         raise NoReport(
@@ -66,7 +71,7 @@ def compiled_program(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], me
             f"{type(fn).__name__}"
         )
     _refuse_abstract((args, kwargs))
-    wrapped = fn if hasattr(fn, "lower") else jax.jit(fn)
+    wrapped, args = jitted(fn, args)
     if not hasattr(wrapped, "trace"):  # jax.pmap
         return _of_lowered(unwrapped(wrapped.lower(*args, **kwargs)), own, None)
     traced = unwrapped(wrapped.trace(*args, **kwargs))
@@ -75,6 +80,13 @@ def compiled_program(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], me
     except NotImplementedError as error:
         raise NoReport(f"JAX cannot lower this program for {jax.default_backend()}: {error}") from None
     return _of_lowered(lowered, own, tuple(written_in(traced.jaxpr)))
+
+
+def jitted(fn: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+    """A function as `jax.jit` returns it, and its arguments: the first of a jitted method is its object."""
+    if inspect.ismethod(fn) and hasattr(fn.__func__, "lower"):
+        return fn.__func__, (fn.__self__, *args)
+    return (fn if hasattr(fn, "lower") else jax.jit(fn)), args
 
 
 def unwrapped(stage: Any) -> Any:
@@ -123,7 +135,7 @@ def _shardings(executable: Any) -> Iterable[Any]:
 
 def _meshes_of(shardings: Iterable[Any]) -> tuple[NamedMesh, ...]:
     meshes = dict.fromkeys(s.mesh for s in shardings if isinstance(s, NamedSharding))
-    return tuple(mesh_by_names(mesh) for mesh in meshes)
+    return tuple(NamedMesh(dict(mesh.shape)) for mesh in meshes)
 
 
 def _meshes_in_text(text: str) -> tuple[NamedMesh, ...]:
@@ -139,17 +151,38 @@ def _meshes_in_text(text: str) -> tuple[NamedMesh, ...]:
 def _text(given: str | os.PathLike[str]) -> str:
     if isinstance(given, str) and ("\n" in given or given.startswith("HloModule")):
         return given
+    if not os.fspath(given):
+        raise NoReport("expected HLO text or the path of a file with it; found an empty string")
     try:
         return Path(given).read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise NoReport(f"expected HLO text or the path of a file with it; {os.fspath(given)!r}: {error}") from None
 
 
+def _of_text(text: str, own: tuple[NamedMesh, ...]) -> CompiledProgram:
+    module = parsed(text)
+    if own and module.heading and own[0].devices != module.devices:
+        raise NoReport(f"`mesh_axes` has {own[0].devices} devices, and the program was compiled for {module.devices}")
+    return CompiledProgram(text, _backend_of(text), own or _meshes_in_text(text), None, None)
+
+
+def _named(mesh_axes: Any) -> tuple[NamedMesh, ...]:
+    """The mesh that somebody names: a mesh of JAX's, or its axes' sizes."""
+    sizes = getattr(mesh_axes, "shape", mesh_axes)
+    if sizes is None:
+        return ()
+    if not isinstance(sizes, Mapping) or not all(isinstance(size, int) for size in sizes.values()):
+        raise NoReport(f"expected the sizes of a mesh's axes, as `mesh_axes={{'data': 4}}`; found {mesh_axes!r}")
+    return (NamedMesh(dict(sizes)),)
+
+
 def _backend_of(text: str) -> str:
-    """The backend whose compiler wrote a text, by its spelling: a TPU's has tiles, a GPU's calls libraries."""
+    """The backend whose compiler wrote a text, by its spelling: a TPU's has tiles, the others call their libraries."""
     if "T(8,128)" in text:
         return "tpu"
-    return "gpu" if "__cublas" in text or "__gpu$" in text or "gpu_version" in text else "cpu" if "cpu" in text else ""
+    if re.search(r"__cu|__gpu\$|__triton|\bcu_|gpu_version", text):
+        return "gpu"
+    return "cpu" if re.search(r"__ynn_|xla_cpu_|outer_dimension_partitions", text) else ""
 
 
 def _refuse_abstract(tree: Any) -> None:

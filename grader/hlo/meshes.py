@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -27,6 +26,10 @@ class NamedMesh:
         """int[devices, axes]: where each device is, by its number."""
         count = math.prod(self.sizes.values())
         return np.stack(np.unravel_index(np.arange(count), tuple(self.sizes.values())), axis=-1)
+
+    @property
+    def devices(self) -> int:
+        return math.prod(self.sizes.values())
 
     def covers(self, groups: Groups) -> bool:
         """Whether every device of these groups is one of the mesh."""
@@ -61,8 +64,3 @@ def mesh_of(groups: Groups, meshes: Sequence[NamedMesh]) -> NamedMesh | None:
         return mesh.devices_along(axes), len(axes)
 
     return min(known, key=fit, default=None)
-
-
-def mesh_by_names(mesh: Any) -> NamedMesh:
-    """A mesh of JAX's, or its axes' sizes by name, with a name for each."""
-    return NamedMesh(dict(mesh) if isinstance(mesh, Mapping) else dict(mesh.shape))

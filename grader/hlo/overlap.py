@@ -15,6 +15,11 @@ from grader.hlo.loops import iterations
 from grader.hlo.text import Computation, Module, Operation
 from grader.programs.overlap import fair_shares
 
+MANY_PAIRS = 1_000  # of a transfer and a matmul: a report shows what could overlap, and has no time for the fairest way
+_CALLING = frozenset(
+    ("fusion", "while", "conditional", "call", "async-start", "call-start")
+)  # others call an addition at most
+
 
 @dataclass(frozen=True)
 class Overlap:
@@ -49,7 +54,7 @@ class _Finder:
         flops = {k: n for k, op in enumerate(ops) if (n := self.flops(op, operations))}
         before = _before(ops)
         free = {k: [j for j in flops if j != k and not (before[k] >> j | before[j] >> k) & 1] for k in transfers}
-        shares = fair_shares(flops, transfers, free)
+        shares = fair_shares(flops, transfers, free, MANY_PAIRS)
         for k in transfers:
             share = outer + shares.get(k, Fraction(0))
             if kind_of(ops[k]):
@@ -70,7 +75,7 @@ class _Finder:
     ) -> int:
         """A count over an operation and what it calls, each computation counted once."""
         total = own(op, beside)
-        for name in op.called:
+        for name in op.called if op.kind in _CALLING else ():
             if name not in known:
                 inside = self.module.computations.get(name, {})
                 known[name] = sum(self._total(inner, inside, known, own) for inner in inside.values())

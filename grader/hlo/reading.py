@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from grader.hlo.collectives import CollectiveReader, CompiledCollective, kind_of
+from grader.hlo.collectives import CollectiveReader, CompiledCollective, Runs, kind_of
 from grader.hlo.flops import elementwise_flops, matmul_flops
 from grader.hlo.kernels import Kernel, kernel_of
 from grader.hlo.loops import iterations
@@ -25,23 +25,24 @@ from grader.hlo.sources import LineFinder, SourceLines
 from grader.hlo.text import Computation, Module, Operation
 from grader.hlo.totals import Totals
 
+_STARTS = ("async-start", "call-start")  # of a computation that runs beside the others, on a SparseCore for one
+
 
 @dataclass(frozen=True)
 class Reading:
     """What a compiled program does: its collectives in the order in which they start, and what it all comes to.
 
-    `kernels` are the custom calls that leave a number open; `open_loops`: a loop of unknown length does. `steps`: the
-    most collectives that wait for one another; None where a scheduler has settled their order.
+    `kernels` are the custom calls that leave a number open. `steps`: the most collectives that wait for one another;
+    None where a scheduler has settled their order.
     """
 
     collectives: tuple[CompiledCollective, ...]
     work: Totals = field(compare=False)
     kernels: tuple[str, ...]
-    open_loops: bool
     steps: int | None
 
 
-EMPTY = Reading((), Totals.of(np.zeros(0)), (), False, None)
+EMPTY = Reading((), Totals.of(np.zeros(0)), (), None)
 
 
 def read_module(
@@ -56,9 +57,9 @@ def read_module(
     devices = max(module.devices, *(math.prod(mesh.sizes.values()) for mesh in meshes), 1)
     found = None if scheduled else overlap(module)
     walk = _Walk(module, CollectiveReader(module, meshes, devices, lines or SourceLines(module)), found)
-    work = walk.computation(module.entry, 1)
+    work = walk.computation(module.entry, Runs())
     kernels = tuple(dict.fromkeys(walk.kernels))
-    return Reading(tuple(walk.collectives), work, kernels, walk.open_loops, found.steps if found else None)
+    return Reading(tuple(walk.collectives), work, kernels, found.steps if found else None)
 
 
 @dataclass
@@ -70,93 +71,87 @@ class _Walk:
     kernels: list[str] = field(default_factory=list)
     # Of each transfer in flight: its places among the collectives, and the FLOPs of one iteration when it started.
     in_flight: dict[str, tuple[range, int]] = field(default_factory=dict)
-    open_loops: bool = False  # whether one of unknown length does something that counts
     flops: int = 0  # of matmuls, so far, in one iteration of the loop that is being read
 
     @property
     def nothing(self) -> Totals:
         return Totals.of(np.zeros(self.reader.devices))
 
-    def computation(self, name: str, times: int | None) -> Totals:
+    def computation(self, name: str, runs: Runs) -> Totals:
         operations = self.module.computations[name]
         total = self.nothing
         for op in operations.values():
-            if (work := self.visit(op, operations, times)) is not None:
+            if (work := self.visit(op, operations, runs)) is not None:
                 total += work
         return total
 
-    def visit(self, op: Operation, beside: Computation, times: int | None) -> Totals | None:
+    def visit(self, op: Operation, beside: Computation, runs: Runs) -> Totals | None:
         if kind := kind_of(op):
-            return self.start(op, kind, beside, times, op.name if op.kind.endswith("-start") else "")
+            return self.start(op, kind, beside, runs, op.name if op.kind.endswith("-start") else "")
         if op.kind.endswith("-done") and op.operands:
             self.done(op.operands[0])
             return None
         if op.kind == "while":
-            return self.loop(op, beside, times)
+            return self.loop(op, beside, runs)
         if op.kind == "conditional":
-            return self.branches(op, times)
+            return self.branches(op, runs)
         if op.kind == "call":
-            return self.computation(op.attribute("to_apply"), times)
-        if op.kind in ("fusion", "async-start"):
-            return self.fusion(op, times)
+            return self.computation(op.attribute("to_apply"), runs)
+        if op.kind in ("fusion", *_STARTS):
+            return self.fusion(op, runs)
         return self.compute(op, beside)
 
-    def loop(self, op: Operation, beside: Computation, times: int | None) -> Totals:
+    def loop(self, op: Operation, beside: Computation, runs: Runs) -> Totals:
         turns = iterations(op, beside, self.module)
         outside, self.flops = self.flops, 0
-        body = self.computation(op.attribute("body"), _times(times, turns))
+        body = self.computation(op.attribute("body"), runs.often(turns))
         self.flops = outside + self.flops * (turns or 1)
         tested = None if turns is None else turns + 1
-        total = body.often(turns) + self.computation(op.attribute("condition"), _times(times, tested)).often(tested)
-        self.open_loops |= turns is None and bool(total.bounds[1].any())
-        return total
+        return body.often(turns) + self.computation(op.attribute("condition"), runs.often(tested)).often(tested)
 
-    def branches(self, op: Operation, times: int | None) -> Totals:
+    def branches(self, op: Operation, runs: Runs) -> Totals:
         first = len(self.collectives)
-        work = Totals.any_of([self.computation(branch, times) for branch in op.called])
+        work = Totals.any_of([self.computation(branch, runs) for branch in op.called])
         for k in range(first, len(self.collectives)):
             self.collectives[k] = replace(self.collectives[k], optional=True)
         return work
 
-    def fusion(self, op: Operation, times: int | None) -> Totals:
+    def fusion(self, op: Operation, runs: Runs) -> Totals:
         """A kernel: matmuls, a collective, or both at once."""
         total = self.nothing
         for name in op.called:
             inside = self.module.computations.get(name, {})
             for inner in inside.values():
                 if kind := kind_of(inner):
-                    work = self.fused(op, inner, kind, inside, times)
+                    work = self.fused(op, inner, kind, inside, runs)
                 else:
-                    work = self.fusion(inner, times) if inner.kind == "fusion" else self.compute(inner, inside)
+                    work = self.fusion(inner, runs) if inner.kind == "fusion" else self.compute(inner, inside)
                 total = total if work is None else total + work
         return total
 
-    def fused(
-        self, op: Operation, inner: Operation, kind: str, inside: Computation, times: int | None
-    ) -> Totals | None:
+    def fused(self, op: Operation, inner: Operation, kind: str, inside: Computation, runs: Runs) -> Totals | None:
         channel = inner.attribute("channel_id")
         targets = {o.attribute("custom_call_target") for o in inside.values() if o.kind == "custom-call"}
-        if op.kind == "async-start":
-            return self.start(inner, kind, inside, times, op.name, fused=True)
+        if op.kind in _STARTS:
+            return self.start(inner, kind, inside, runs, op.name, fused=True)
         if "AsyncCollectiveStart" in targets:
-            return self.start(inner, kind, inside, times, channel, fused=True)
+            return self.start(inner, kind, inside, runs, channel, fused=True)
         if "AsyncCollectiveDone" in targets:
             self.done(channel)
         elif channel not in self.in_flight:
-            return self.start(inner, kind, inside, times, "", fused=True)
+            return self.start(inner, kind, inside, runs, "", fused=True)
         return None
 
     def start(
-        self, op: Operation, kind: str, beside: Computation, times: int | None, key: str, *, fused: bool = False
+        self, op: Operation, kind: str, beside: Computation, runs: Runs, key: str, *, fused: bool = False
     ) -> Totals:
-        found = list(self.reader.read(op, kind, beside, times, fused=fused))
-        if self.independent:
-            found = [replace(one, meanwhile=self.independent.flops.get(op.name, 0)) for one in found]
+        meanwhile = self.independent.flops.get(op.name, 0) if self.independent else 0
+        found = list(self.reader.read(op, kind, beside, runs, meanwhile, fused=fused))
         first = len(self.collectives)
         self.collectives += found
         if key:
             self.in_flight[key] = range(first, first + len(found)), self.flops
-        return sum((replace(one, times=1).work for one in found), self.nothing)
+        return sum((one.once for one in found), self.nothing)
 
     def done(self, key: str) -> None:
         if key in self.in_flight:
@@ -177,11 +172,4 @@ class _Walk:
         unknown = (kernel.bytes_sent is None, kernel.flops is None)
         if any(unknown):
             self.kernels.append(kernel.name)
-        most = said.bounds[1]
-        most[:-2] = math.inf if unknown[0] else most[:-2]
-        most[-2] = math.inf if unknown[1] else most[-2]
-        return said
-
-
-def _times(outside: int | None, inside: int | None) -> int | None:
-    return None if outside is None or inside is None else outside * inside
+        return said + Totals.unbounded(self.reader.devices, *unknown)

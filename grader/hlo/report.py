@@ -8,17 +8,18 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from grader.hlo.collectives import CompiledCollective, bytes_along
+from grader.hlo.collectives import CompiledCollective
 from grader.hlo.lowering import CompiledProgram
 from grader.hlo.meshes import NamedMesh
 from grader.hlo.reading import Reading, read_module
-from grader.hlo.text import parsed
+from grader.hlo.text import NotHLO, parsed
 from grader.hlo.totals import Count
 from grader.hlo.written import WrittenCollective, reconciled
+from grader.programs.collectives import COLLECTIVE_KINDS
 
 # What it means that a backend's compiler chose the collectives.
 _COMPILERS = {
@@ -69,7 +70,7 @@ class Report:
     @property
     def bytes_along(self) -> dict[str, int]:
         """Bytes that the busiest device sends along each axis of the mesh, or along several together."""
-        return bytes_along(self.collectives)
+        return {axes: count.number for axes, count in self.reading.work.sent_along.items()}
 
     @property
     def by_bytes(self) -> tuple[CompiledCollective, ...]:
@@ -96,20 +97,21 @@ class Report:
 
     @cached_property
     def _open(self) -> str:
-        """Why a number has a bound only, if one has."""
-        reasons = [f"unknown: kernel {name}" for name in self.kernels]
-        return "; ".join([*reasons, *["loops of unknown length are counted once"] * self.reading.open_loops])
+        """Which kernels leave a number open."""
+        return "; ".join(f"unknown: kernel {name}" for name in self.kernels)
 
     def heading(self) -> str:
         meshes = (" × ".join(f"{name}={size}" for name, size in mesh.sizes.items()) for mesh in self.meshes)
         compiled = f", compiled for {self.backend.upper()}" if self.backend else ""
-        return f"mesh: {'; '.join(dict.fromkeys(meshes)) or 'one device'}{compiled}"
+        devices = self.reading.work.devices
+        unnamed = f"{devices} devices, whose axes `mesh_axes=` names" if devices > 1 else "one device"
+        return f"mesh: {'; '.join(dict.fromkeys(meshes)) or unnamed}{compiled}"
 
     def totals(self) -> str:
         work = self.reading.work
-        sums = [f"{work.sent} B sent", f"{work.matmul_flops} FLOPs in matmuls", f"{work.other_flops} elementwise"]
+        sums = [work.sent.of("B sent"), work.matmul_flops.of("FLOPs in matmuls"), work.other_flops.of("elementwise")]
         if work.sent.number != round(self.bytes_sent_mean):
-            sums[0] += f" by the busiest ({self.bytes_sent_mean:,.6g} B on average)"
+            sums[0] = f"{work.sent.of('B sent by the busiest')}, {self.bytes_sent_mean:,.6g} B on average"
         if self.peak_bytes is not None:
             sums.append(f"peak memory {self.peak_bytes:,} B")
         text = f"per device: {', '.join(sums)}"
@@ -138,7 +140,7 @@ class Report:
         if not self.collectives:
             return f"<pre>{html.escape(repr(self))}</pre>"
         rows = [(c.kind, c.shape, f"{', '.join(c.axes)}{c.grouping}", *_numbers(c), c.owner) for c in self.collectives]
-        head = ("collective", "array", "axes", "times", "bytes sent by the busiest device", "on average", "whose")
+        head = ("collective", "array", "axes", "times", "sent by the busiest device", "on average", "whose")
         above = [self.heading(), f"collectives, {_COMPILERS[self.backend]}:" if self.backend in _COMPILERS else ""]
         below = [*(f"written, but not run: {one}" for one in self.removed), self.totals()]
         return f"{_paragraphs(above)}{_table(head, rows)}{_paragraphs(below)}"
@@ -155,7 +157,7 @@ class Report:
                 "kernels": list(self.kernels),
                 "bytes_sent": _bounds(work.sent),
                 "bytes_sent_mean": _bounds(work.sent_mean),
-                "bytes_along": self.bytes_along,
+                "bytes_along": {axes: _bounds(count) for axes, count in work.sent_along.items()},
                 "flops": _bounds(work.matmul_flops),
                 "elementwise_flops": _bounds(work.other_flops),
                 "peak_bytes": self.peak_bytes,
@@ -165,10 +167,19 @@ class Report:
 
     def __sub__(self, before: Report) -> Comparison:
         """What changed: `after - before`."""
-        return Comparison(before, self)
+        return Comparison(before, self) if isinstance(before, Report) else NotImplemented
 
     def assert_no(self, kind: str | None = None, *, axis: str | None = None) -> None:
-        """Raise AssertionError if a collective of this kind, or any, runs along this axis, or along any."""
+        """Raise AssertionError if a collective of this kind, or any, runs along this axis, or along any.
+
+        Raises:
+          ValueError: there is no such kind of collective, or no mesh of the program has such an axis.
+        """
+        axes = {name for mesh in self.meshes for name in mesh.sizes}
+        if kind not in (None, *COLLECTIVE_KINDS):
+            raise ValueError(f"expected a kind of collective: {', '.join(COLLECTIVE_KINDS)}; found {kind!r}")
+        if axis is not None and axis not in axes:
+            raise ValueError(f"expected an axis of the program's mesh: {', '.join(sorted(axes))}; found {axis!r}")
         found = [c for c in self.collectives if kind in (None, c.kind) and (axis is None or axis in c.axes)]
         if found:
             along = f" along {axis}" if axis else ""
@@ -186,13 +197,12 @@ class Report:
 
         A number that a loop or a kernel leaves open is not known to be at most anything.
         """
-        work, runs = self.reading.work, sum(c.times or 1 for c in self.collectives)
+        work = self.reading.work
         _at_most("bytes sent by the busiest device", work.sent, bytes, self.by_bytes)
         _at_most("FLOPs in matmuls", work.matmul_flops, flops, ())
-        _at_most("collectives", _exactly(runs), collectives, self.collectives)
+        _at_most("collectives", work.runs, collectives, self.collectives)
         if peak_bytes is not None:
-            held = Count(0, math.inf, 0) if self.peak_bytes is None else _exactly(self.peak_bytes)
-            _at_most("bytes of peak memory", held, peak_bytes, ())
+            _at_most("bytes of peak memory", _peak(self), peak_bytes, ())
 
 
 @dataclass(frozen=True, repr=False)
@@ -220,16 +230,24 @@ class Comparison:
 
     def __repr__(self) -> str:
         lines = [*(f"- {c}" for c in self.gone), *(f"+ {c}" for c in self.new)]
-        pairs = {
-            "B sent": (self.before.bytes_sent, self.after.bytes_sent),
-            "FLOPs in matmuls": (self.before.flops, self.after.flops),
-            "B of peak memory": (self.before.peak_bytes, self.after.peak_bytes),
-        }
-        return "\n".join([*(lines or ["the same collectives"]), *_changes(pairs)])
+        works = self.before.reading.work, self.after.reading.work
+        peaks = (_peak(report) for report in (self.before, self.after))
+        changes = [
+            _change("B sent", *(work.sent for work in works)),
+            _change("FLOPs in matmuls", *(work.matmul_flops for work in works)),
+            _change("B of peak memory", *peaks),
+        ]
+        return "\n".join([*(lines or ["the same collectives"]), *changes])
 
 
-def _exactly(number: int) -> Count:
-    return Count(number, number, number)
+def _change(unit: str, before: Count, after: Count) -> str:
+    by = f" ({after.number - before.number:+,})" if before.is_known and after.is_known else ""
+    return f"per device: {before.of(unit)} → {after.of(unit)}{by}"
+
+
+def _peak(report: Report) -> Count:
+    peak = report.peak_bytes
+    return Count(0, math.inf, 0) if peak is None else Count(peak, peak, peak)
 
 
 def _changes(pairs: Mapping[str, tuple[int | None, int | None]]) -> Iterator[str]:
@@ -255,7 +273,7 @@ def _alike(c: CompiledCollective) -> tuple[Any, ...]:
 
 
 def _numbers(c: CompiledCollective) -> tuple[str, str, str]:
-    return "?" if c.times is None else f"{c.times:,}", str(c.work.sent), f"{c.bytes_sent_mean:,.6g}"
+    return "?" if c.times is None else f"{c.times:,}", c.work.sent.of("B"), f"{c.bytes_sent_mean:,.6g} B"
 
 
 def _paragraphs(lines: Sequence[str]) -> str:
@@ -280,7 +298,7 @@ def _as_dict(c: CompiledCollective) -> dict[str, Any]:
         "times": c.times,
         "optional": c.optional,
         "bytes_sent": _bounds(c.work.sent),
-        "bytes_sent_mean": c.bytes_sent_mean,
+        "bytes_sent_mean": _bounds(c.work.sent_mean),
         "yours": c.yours,
         "backward": c.backward,
         "operation": c.operation,
@@ -297,8 +315,10 @@ def _bounds(count: Count) -> Any:
 
 
 def _at_most(what: str, found: Count, most: int | None, largest: Sequence[CompiledCollective]) -> None:
+    if most is not None and not isinstance(most, (int, float)):
+        raise TypeError(f"expected a number, the most {what}; found {most!r}")
     if most is not None and found.most > most:
-        raise AssertionError(f"expected at most {most:,} {what}; found {found}{_listed(largest[:5])}")
+        raise AssertionError(f"expected at most {most:,} {what}; found {found.of(what)}:{_listed(largest[:5])}")
 
 
 def _listed(collectives: Sequence[CompiledCollective]) -> str:
@@ -308,9 +328,13 @@ def _listed(collectives: Sequence[CompiledCollective]) -> str:
 def report(program: CompiledProgram) -> Report:
     """The report on a compiled program."""
     module, scheduled = parsed(program.text), program.backend != "cpu"
-    reading = read_module(module, program.meshes, scheduled=scheduled, lines=program.lines)
+    try:
+        reading = read_module(module, program.meshes, scheduled=scheduled, lines=program.lines)
+    except (KeyError, IndexError, ValueError, StopIteration) as error:
+        raise NotHLO(f"expected the whole text of a compiled program; this one breaks off: {error!r}") from error
     if program.written is None:
-        return Report(program.backend, program.meshes, reading, reading.collectives, (), program.peak_bytes)
+        named = tuple(replace(c, is_named=bool(c.operation)) for c in reading.collectives)
+        return Report(program.backend, program.meshes, reading, named, (), program.peak_bytes)
     return Report(
         program.backend, program.meshes, reading, *reconciled(reading.collectives, program.written), program.peak_bytes
     )

@@ -6,6 +6,7 @@ S(1), are explained in XLA's "Tiled layout" (openxla.org/xla/tiled_layout).
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ _PARENTHESES = re.compile(r"[()]")
 _CALLED = re.compile(r"(?:calls|body|to_apply|condition|true_computation|false_computation)=%?([\w.\-]+)")
 _BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
 _IOTA = re.compile(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
-_LISTED = re.compile(r"(?:replica_groups|source_target_pairs)=\{(\{[\d,{}]*\})\}")
+_LISTED = re.compile(r"(?:replica_groups|source_target_pairs)=\"?\{(\{[\d,{}]*\})\}")
 _BITS = {"pred": 8, "token": 0, "opaque": 0}
 
 
@@ -47,6 +48,7 @@ def dtype_name(dtype: str) -> str:
     return "bool" if dtype == "pred" else re.sub(r"^s(?=\d)", "i", dtype)
 
 
+@functools.cache
 def bits_of(dtype: str) -> int:
     """Bits of one element: 4 for s4, 64 for c64, 8 for pred and f8e4m3fn."""
     found = re.match(r"[a-z]+(\d+)", dtype)
@@ -89,7 +91,8 @@ class Operation:
         """The names of the operands."""
         if "%" in self.inputs:
             return tuple(re.findall(r"%([\w.\-]+)", self.inputs))
-        return tuple(part.split()[-1] for part in self.inputs.split(", ") if part.strip())
+        plain = re.sub(r"/\*.*?\*/", "", self.inputs)
+        return tuple(part.split()[-1] for part in plain.split(", ") if part.strip())
 
     @cached_property
     def called(self) -> tuple[str, ...]:
@@ -107,7 +110,11 @@ class Operation:
     def path(self) -> str:
         """Where in the function it comes from: JAX's path of names, as jit(step)/shard_map/psum."""
         found = re.search(r'op_name="([^"]*)"', self.rest)
-        return found[1].rpartition("call_exported/")[2].removeprefix("jit(program)/") if found else ""
+        if not found or found[1].endswith(
+            "call_exported"
+        ):  # as a pod's program is called, which is nothing of its author's
+            return ""
+        return found[1].rpartition("call_exported/")[2].removeprefix("jit(program)/")
 
     @property
     def is_backward(self) -> bool:
@@ -151,8 +158,11 @@ class Module:
     @cached_property
     def devices(self) -> int:
         """For how many devices the program was compiled."""
-        counts = (re.search(rf"\b{name}=(\d+)", self.heading) for name in ("num_partitions", "replica_count"))
-        return math.prod(int(count[1]) for count in counts if count)
+        return self._count("num_partitions") * self._count("replica_count")
+
+    def _count(self, name: str) -> int:
+        found = re.search(rf"\b{name}=(\d+)", self.heading)
+        return int(found[1]) if found else 1
 
 
 class NotHLO(ValueError):
@@ -171,6 +181,8 @@ def parsed(text: str) -> Module:
     current: list[str] | None = None
     table: list[str] = []
     for line in text.splitlines():
+        if heading and line.startswith("HloModule"):
+            raise NotHLO("expected the text of one compiled program; found two modules in it")
         if current is not None:
             if line == "}" or line.startswith("}, execution_thread"):
                 current = None
@@ -187,6 +199,11 @@ def parsed(text: str) -> Module:
             table = tables.setdefault(line, [])
         elif line:
             table.append(line)
+    if heading and "is_scheduled=true" not in heading:
+        raise NotHLO(
+            "expected the text of a compiled program; this one is from before XLA compiled it, without the collectives "
+            "that XLA adds. Take `compiled.as_text()`, or the dump that ends in `after_optimizations.txt`."
+        )
     if not entry:
         first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
         raise NotHLO(
@@ -219,21 +236,17 @@ def _closing(text: str) -> int:
 
 def _tiled(dtype: str, dims: str, order: str, tiles: str) -> Tiled:
     shape = tuple(integers(dims.replace("<=", "")))
+    size = math.ceil(math.prod(shape) * bits_of(dtype) / 8)
+    if not tiles:
+        return Tiled(dtype, shape, size, size, 0)
     lengths = list(shape)
-    tile = re.search(r"T\(([\d,]+)\)", tiles)
+    tile, space = re.search(r"T\(([\d,]+)\)", tiles), re.search(r"S\((\d+)\)", tiles)
     if tile and order:
         minor = integers(order)  # dimensions, the one that changes fastest first
         for k, length in zip(minor, reversed(integers(tile[1])), strict=False):
             lengths[k] = -(-lengths[k] // length) * length
-    space = re.search(r"S\((\d+)\)", tiles)
-    bits = bits_of(dtype)
-    return Tiled(
-        dtype,
-        shape,
-        math.ceil(math.prod(shape) * bits / 8),
-        math.ceil(math.prod(lengths) * bits / 8),
-        int(space[1]) if space else 0,
-    )
+    padded = math.ceil(math.prod(lengths) * bits_of(dtype) / 8)
+    return Tiled(dtype, shape, size, padded, int(space[1]) if space else 0)
 
 
 def integers(listed: str) -> list[int]:

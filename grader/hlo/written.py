@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -86,7 +87,7 @@ def _short(dtype: Any) -> str:
     """A dtype as jaxprs spell it: float32 is f32."""
     name = str(dtype)
     word = name.rstrip("0123456789")
-    return f"{_SHORT[word]}{name[len(word) :]}" if word in _SHORT else dtype_name(name.replace("float8_", "f8"))
+    return f"{_SHORT[word]}{name[len(word) :]}" if word in _SHORT else dtype_name(re.sub(r"^float(\d+)_", r"f\1", name))
 
 
 def reconciled(

@@ -55,7 +55,13 @@ _ALL = (
         ("all-to-all",),
     ),
     Kind("ragged_all_to_all", lambda n: (n - 1) / n, ("ragged_all_to_all",), (), ("ragged-all-to-all",)),
-    Kind("collective_permute", lambda n: 1, ("ppermute",), ("stablehlo.collective_permute",), ("collective-permute",)),
+    Kind(
+        "collective_permute",
+        lambda n: 1,
+        ("ppermute",),
+        ("stablehlo.collective_permute",),
+        ("collective-permute", "send"),
+    ),
     Kind(
         "collective_broadcast",
         lambda n: 1,

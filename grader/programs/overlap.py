@@ -15,7 +15,10 @@ MANY = 20_000  # pairs of a transfer and a product: beyond, the fairest way woul
 
 
 def fair_shares(
-    products: Mapping[int, int], transfers: Mapping[int, int], beside: Mapping[int, Sequence[int]]
+    products: Mapping[int, int],
+    transfers: Mapping[int, int],
+    beside: Mapping[int, Sequence[int]],
+    many: int = MANY,
 ) -> dict[int, Fraction]:
     """FLOPs for one turn of each transfer.
 
@@ -23,12 +26,13 @@ def fair_shares(
       products: each product's FLOPs.
       transfers: how many turns each transfer takes.
       beside: for each transfer the products that may run beside it.
+      many: beyond so many pairs of both each product is dealt out evenly.
 
     Each round finds the largest share that all transfers left can have at once, and those that keep it from being
     larger: these are settled, together with every product that could be theirs. In very large programs each product
     is dealt out evenly instead, which may leave the worst-off transfer with less than it could have.
     """
-    if sum(map(len, beside.values())) > MANY:
+    if sum(map(len, beside.values())) > many:
         return _even_shares(products, transfers, beside)
     shares: dict[int, Fraction] = {}
     left, unused = dict(transfers), dict(products)

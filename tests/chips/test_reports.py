@@ -101,7 +101,7 @@ ENTRY %main (a: bf16[10,10]) -> bf16[10,10] {
 
 
 def test_arguments_without_a_mesh_are_asked_for_one():
-    with pytest.raises(ValueError, match="no argument says how it is laid out on a mesh"):
+    with pytest.raises(ValueError, match="no argument says how it is sharded over a mesh"):
         grader.communication(lambda a: a, np.ones(8), on="v5e:2x4")
 
 

@@ -48,11 +48,11 @@ BRANCHES = """
 """
 
 
-@pytest.mark.parametrize("other, sent", [("keeps", "at most 48"), ("sends", "48")])
+@pytest.mark.parametrize("other, sent", [("keeps", "at most 48 B"), ("sends", "48 B")])
 def test_of_branches_the_largest_counts(other, sent):
     branch = f"ROOT %d = f32[8]{{0}} conditional(%c, %a, %a), branch_computations={{%sends, %{other}}}"
     found = read_text(main("%c = s32[] constant(0)", branch, before=BRANCHES))
-    assert str(found.work.sent) == sent
+    assert found.work.sent.of("B") == sent
     assert {(c.kind, c.times, c.optional) for c in found.collectives} == {("all_reduce", 1, True)}
 
 
@@ -80,16 +80,53 @@ def test_a_condition_runs_once_more_than_its_loop():
     assert {c.kind: c.times for c in found.collectives} == {"collective_permute": 5, "all_reduce": 6}
 
 
-def test_a_loop_of_unknown_length_counts_once_and_says_so():
+def test_a_loop_of_unknown_length_may_not_run_and_is_shown_as_if_it_ran_once():
     found = read_text(main(WHILE, before=LOOP))
-    assert found.open_loops and {c.times for c in found.collectives} == {None}
-    assert str(found.work.sent) == f"at least {32 + 48}"
+    assert {(c.times, c.counted) for c in found.collectives} == {(None, 1)}
+    assert found.work.sent.of("B") == f"at least 0 B ({32 + 48} if each loop of unknown length runs once)"
+
+
+COUNTED = """
+%body (p: (s32[], f32[8])) -> (s32[], f32[8]) {
+  %p = (s32[], f32[8]{0}) parameter(0)
+  %k = s32[] get-tuple-element(%p), index=0
+  %v = f32[8]{0} get-tuple-element(%p), index=1
+  %one = s32[] constant(2)
+  %next = s32[] STEP
+  %r = f32[8]{0} all-reduce(%v), channel_id=1, replica_groups={{0,1,2,3}}, to_apply=%add
+  ROOT %t = (s32[], f32[8]{0}) tuple(%next, %r)
+}
+
+%test (q: (s32[], f32[8])) -> pred[] {
+  %q = (s32[], f32[8]{0}) parameter(0)
+  %i = s32[] get-tuple-element(%q), index=0
+  %ten = s32[] constant(10)
+  TEST
+}
+"""
+LESS = "%l = pred[] compare(%i, %ten), direction=LT"
+
+
+@pytest.mark.parametrize(
+    "step, test, times",
+    [
+        ("add(%k, %one)", f"ROOT {LESS}", 5),
+        ("add(%k, %one)", f"{LESS}\n  ROOT %b = pred[] and(%l, %l)", None),
+        ("add(%k, %one)", "%h = s32[] divide(%i, %ten)\n  ROOT %l = pred[] compare(%h, %ten), direction=LT", None),
+        ("multiply(%k, %one)", f"ROOT {LESS}", None),
+        ("add(%one, %one)", f"ROOT {LESS}", None),
+    ],
+)
+def test_a_loop_counts_up_to_a_constant_only_if_nothing_else_decides(step, test, times):
+    start = "%z = s32[] constant(0)", "%i = (s32[], f32[8]{0}) tuple(%z, %a)"
+    (found,) = read_text(main(*start, WHILE, before=COUNTED.replace("STEP", step).replace("TEST", test))).collectives
+    assert found.times == times
 
 
 def test_who_sends_to_itself_sends_nothing():
     (permute,) = [c for c in read_text(main(WHILE, before=LOOP)).collectives if c.kind == "collective_permute"]
     assert permute.sent == (32, 32, 0, 0)
-    assert "at least 32 B sent by the busiest device, 16 B on average" in str(permute)
+    assert "(32 if each loop of unknown length runs once), 16 B on average" in str(permute)
 
 
 def test_groups_of_different_sizes_send_different_amounts():
@@ -123,13 +160,13 @@ ESTIMATED = '"cost_estimate":{{"flops":"77","remote_bytes_transferred":"{}"}}'
 @pytest.mark.parametrize(
     "config, sent, flops, kernels",
     [
-        ('"has_communication":true', "at least 0", "at least 0", ("mine",)),
-        ("", "0", "at least 0", ("mine",)),
-        ('"cost_estimate":{"flops":"77","remote_bytes_transferred":"9"},"has_communication":true', "9", "77", ()),
+        ('"has_communication":true', "at least 0 B", "at least 0 F", ("mine",)),
+        ("", "0 B", "at least 0 F", ("mine",)),
+        ('"cost_estimate":{"flops":"77","remote_bytes_transferred":"9"},"has_communication":true', "9 B", "77 F", ()),
         (
             '"cost_estimate":{"flops":"77","remote_bytes_transferred":"0"},"has_communication":true',
-            "at least 0",
-            "77",
+            "at least 0 B",
+            "77 F",
             ("mine",),
         ),
     ],
@@ -140,14 +177,14 @@ def test_a_kernel_says_what_it_does_or_leaves_it_open(config, sent, flops, kerne
     )
     rest = '}}, metadata={op_name="jit(f)/shard_map/mine/pallas_call"}, backend_config={"custom_call_config":{'
     found = read_text(main(f"{call}\n{rest}{config}}}}}").replace("\n  }}", "\n}}"))
-    assert (str(found.work.sent), str(found.work.matmul_flops), found.kernels) == (sent, flops, kernels)
+    assert (found.work.sent.of("B"), found.work.matmul_flops.of("F"), found.kernels) == (sent, flops, kernels)
 
 
 def test_libraries_of_one_device_send_nothing_and_an_unknown_call_may():
-    for target, sent in ("lapack_sgetrf_ffi", "0"), ("somebody_elses", "at least 0"):
+    for target, sent in ("lapack_sgetrf_ffi", "0 B"), ("somebody_elses", "at least 0 B"):
         line = f'ROOT %r = f32[8]{{0}} custom-call(%a), custom_call_target="{target}"'
         found = read_text(main(line))
-        assert (str(found.work.sent), found.kernels) == (sent, (target,))
+        assert (found.work.sent.of("B"), found.kernels) == (sent, (target,))
 
 
 def test_a_matmul_of_a_gpus_library_is_counted_by_what_it_contracts():
@@ -174,7 +211,44 @@ def test_the_mesh_is_the_one_whose_axes_are_the_group():
         assert found.axes == axes and math.prod(meshes[axes[0] in "ab"].sizes[a] for a in axes) == found.group
 
 
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_send_to_another_device_is_a_permute_and_one_to_the_host_is_none(quote):
+    pairs = f"frontend_attributes={{_xla_send_recv_source_target_pairs={quote}{{{{0,1}},{{1,2}}}}{quote}}}"
+    lines = "%t = token[] after-all()", f"%s = (f32[8]{{0}}, u32[], token[]) send(%a, %t), channel_id=1, {pairs}"
+    host = "%h = (f32[8]{0}, u32[], token[]) send(%a, %t), channel_id=2, is_host_transfer=true"
+    (found,) = read_text(main(*lines, host, "ROOT %r = f32[8]{0} copy(%a)")).collectives
+    assert (found.kind, found.axes, found.sent) == ("collective_permute", ("x",), (32, 32, 0, 0))
+
+
+def test_permutes_that_are_merged_count_all_their_arrays():
+    line = "ROOT %r = (f32[8]{0}, f32[8]{0}) collective-permute(%a, %a), source_target_pairs={{0,1}}"
+    assert read_text(main(line)).work.sent.number == 64
+
+
+def test_a_collective_on_a_sparse_core_is_one():
+    called = """
+%called (p: f32[8]) -> f32[32] {
+  %p = f32[8]{0} parameter(0)
+  ROOT %g = f32[32]{0} all-gather(%p), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}
+}
+"""
+    start = '%s = ((f32[8]{0}), f32[32]{0}) call-start(%a), async_execution_thread="sparsecore", to_apply=%called'
+    found = read_text(main(start, "ROOT %d = f32[32]{0} call-done(%s)", before=called))
+    assert [(c.kind, c.bytes_sent) for c in found.collectives] == [("all_gather", 96)]
+
+
+def test_operands_are_read_without_percent_signs_and_with_comments():
+    text = main("ROOT %r = f32[32]{0} all-gather(f32[8] /*index=0*/%a), replica_groups={{0,1,2,3}}, dimensions={0}")
+    assert read_text(text.replace("%", "")).work.sent.number == 96
+
+
 def test_what_is_no_compiled_program_is_refused():
+    before = "HloModule jit_f, num_partitions=8\n" + main("ROOT %r = f32[8]{0} copy(%a)")
+    with pytest.raises(NotHLO, match="from before XLA compiled it"):
+        parsed(before)
+    after = before.replace("jit_f,", "jit_f, is_scheduled=true,")
+    with pytest.raises(NotHLO, match="found two modules"):
+        parsed(after + after)
     with pytest.raises(NotHLO, match="expected the text of a compiled program.* found 'module @jit_f"):
         parsed("module @jit_f {\n}")
 

@@ -169,8 +169,8 @@ def test_a_lowered_or_compiled_program_and_its_text_are_reported_as_the_function
     reports = [
         grader.communication(call.fn, *call.args, **call.kwargs),
         grader.communication(lowered),
-        grader.communication(compiled, mesh=call.meshes[0]),
-        grader.communication(compiled.as_text(), mesh=call.meshes[0]),
+        grader.communication(compiled, mesh_axes=call.meshes[0]),
+        grader.communication(compiled.as_text(), mesh_axes=call.meshes[0]),
     ]
 
     def told(report) -> tuple:
