@@ -80,8 +80,10 @@ class Totals:
         return Totals(change(self.bounds), {axes: change(sent) for axes, sent in self.along.items()})
 
     def __add__(self, other: Totals) -> Totals:
-        along = {axes: sent + other.along[axes] if axes in other.along else sent for axes, sent in self.along.items()}
-        return Totals(self.bounds + other.bounds, {**other.along, **along})
+        along = dict(self.along)
+        for axes, sent in other.along.items():
+            along[axes] = along[axes] + sent if axes in along else sent
+        return Totals(self.bounds + other.bounds, along)
 
     def often(self, times: int | None) -> Totals:
         """So many times the same; None for a loop of unknown length, which may not run at all and has no bound."""
