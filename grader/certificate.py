@@ -176,6 +176,6 @@ def _reports() -> str:
     return (
         f"<p>As the course writes the step, for its model of {SIZES['layers']} layers, {BATCH[0]} microbatches of "
         f"{BATCH[1]} × {BATCH[2]} tokens, a mesh of {MESH['data']} × {MESH['model']}. For each device: "
-        f"{written.bytes_sent:,} bytes sent, {report.flops:,} FLOPs, {report.peak_bytes:,} bytes at the peak. An answer "
-        f"may send no more bytes.</p>{_table(('collective', 'along', 'times', 'bytes sent'), table)}"
+        f"{written.bytes_sent:,} bytes sent, {report.flops:,} FLOPs, {report.peak_bytes:,} bytes of peak memory. An "
+        f"answer may send no more bytes.</p>{_table(('collective', 'along', 'times', 'bytes sent'), table)}"
     )

@@ -84,7 +84,7 @@ class CompiledCollective(Collective):
     def __str__(self) -> str:
         over = f" over {', '.join(self.axes)}{self.grouping}" if self.axes else self.grouping
         times = "" if self.times == 1 else f" × {'?' if self.times is None else self.times}"
-        return f"{self.kind} of {self.shape}{over}{times}: {self._sent} ({'; '.join([self.owner, *self._notes])})"
+        return f"{self.kind} of {self.shape}{over}{times}: {self._sent} ({self.about})"
 
     @property
     def grouping(self) -> str:
@@ -99,11 +99,11 @@ class CompiledCollective(Collective):
         return f"{most.of('B sent by the busiest device')}, {mean:,.6g} B on average"
 
     @property
-    def _notes(self) -> Iterator[str]:
-        if self.written:
-            yield f"written as {self.written}"
-        if self.merged:
-            yield f"merged with {self.merged} other{'s' * (self.merged > 1)}"
+    def about(self) -> str:
+        """Whose it is, and what the compiler made of it."""
+        written = [f"written as {self.written}"] if self.written else []
+        merged = [f"merged with {self.merged} other{'s' * (self.merged > 1)}"] if self.merged else []
+        return "; ".join([self.owner, *written, *merged])
 
 
 @dataclass(frozen=True)

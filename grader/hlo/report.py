@@ -139,7 +139,7 @@ class Report:
     def _repr_html_(self) -> str:
         if not self.collectives:
             return f"<pre>{html.escape(repr(self))}</pre>"
-        rows = [(c.kind, c.shape, f"{', '.join(c.axes)}{c.grouping}", *_numbers(c), c.owner) for c in self.collectives]
+        rows = [(c.kind, c.shape, f"{', '.join(c.axes)}{c.grouping}", *_numbers(c), c.about) for c in self.collectives]
         head = ("collective", "array", "axes", "times", "sent by the busiest device", "on average", "whose")
         above = [self.heading(), f"collectives, {_COMPILERS[self.backend]}:" if self.backend in _COMPILERS else ""]
         below = [*(f"written, but not run: {one}" for one in self.removed), self.totals()]

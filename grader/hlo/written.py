@@ -116,7 +116,7 @@ def _labeled(
     by_name = [w for w in (written if c.is_named else left) if _is_over(w, c) and w.primitive == c.operation]
     alike = by_array or (by_name if c.yours else [])
     if not alike:
-        return replace(c, yours=False)
+        return replace(c, yours=False, is_named=True)
     best = min(alike, key=lambda w: (w not in left, w.place != c.place, math.prod(w.shape) != math.prod(c.operand)))
     if best in left:
         left.remove(best)

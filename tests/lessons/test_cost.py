@@ -7,10 +7,10 @@ from grader.lessons.cost.layers_measured import measured
 from grader.lessons.cost.rings_played import busiest_link, play, tree_seconds
 from grader.programs.collectives import ring_bytes
 
-COLLECTIVE_KINDS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "collective_permute")
+KINDS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "collective_permute")
 
 
-@pytest.mark.parametrize("kind", COLLECTIVE_KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [2, 3, 4, 8])
 def test_rings_played_through_send_what_the_instrument_counts(kind, n):
     volume = 5.0 * n * n

@@ -503,8 +503,8 @@ def looked_at_a_only(a, b):
 
 # Reading a compiled program: how many collectives of each kind stand in the text?
 
-COLLECTIVE_KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
-ANY = "|".join(COLLECTIVE_KINDS)
+KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
+ANY = "|".join(KINDS)
 
 
 def _counted(pattern, text):
@@ -522,7 +522,7 @@ def _count(text):
 
 
 def _same_counts(one, other, text):
-    return all(one.get(kind, 0) == other.get(kind, 0) for kind in {*COLLECTIVE_KINDS, *one, *other})
+    return all(one.get(kind, 0) == other.get(kind, 0) for kind in {*KINDS, *one, *other})
 
 
 count_collectives = Exercise("count_collectives", points=5, reference=_count, form="function", same=_same_counts)

@@ -82,8 +82,8 @@ def a_program_is_a_program(row):
 
 @cpu_and_tpu.mistake
 def sent_as_it_was_written(row):
-    """The chip sends this gather in bfloat16, as it was written. What simulated devices run is made by the CPU's compiler:
-    in which dtype does it send bfloat16?"""
+    """The chip sends this gather in bfloat16, as it was written. The CPU's compiler makes what simulated devices run.
+    In which dtype does it send bfloat16?"""
     return believed(row, "nothing", "written gather, bfloat16")
 
 
