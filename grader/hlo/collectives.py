@@ -168,7 +168,7 @@ class CollectiveReader:
                 merged=len(arrays) - 1,
                 along=along,
                 backward=said.is_backward,
-                is_named=is_own_name or (name != "" and "StackFrames" in self.module.tables),  # in newer XLA
+                is_named=is_own_name or name not in ("", op.path),
             )
 
     def _operands(self, op: Operation, kind: str, beside: Computation, groups: Groups) -> list[Tiled]:
