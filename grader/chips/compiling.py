@@ -30,7 +30,7 @@ from jax.extend.mlir import ir
 from jax.sharding import NamedSharding
 
 from grader.chips.topologies import Topology
-from grader.hlo.lowering import jitted, unwrapped
+from grader.hlo.lowering import NoReport, jitted, unwrapped
 from grader.hlo.sources import SourceLine
 from grader.hlo.written import WrittenCollective, lines_in, written_in
 from grader.jax_versions import mlir_context
@@ -127,8 +127,12 @@ def request(
     wrapped, args = jitted(fn, args)
     own, named = jax.tree.map(_shape, (tuple(args), dict(kwargs or {})))
     traced = unwrapped(wrapped.trace(*own, **named))
+    unchecked = [export.DisabledSafetyCheck.custom_call("ragged_all_to_all")]  # it is compiled by this very JAX
     with without_places():
-        exported = export.export(_AlreadyTraced(traced), platforms=["tpu"])()
+        try:
+            exported = export.export(_AlreadyTraced(traced), platforms=["tpu"], disabled_checks=unchecked)()
+        except (NotImplementedError, ValueError) as error:
+            raise NoReport(f"JAX cannot lower this program for a TPU here: {error}") from error
     shardings = _shardings(exported)
     return Request(
         bytes(_flat(exported).serialize()),

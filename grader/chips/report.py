@@ -6,7 +6,7 @@ import html
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, overload
 
 from grader.chips.buffers import Buffer, largest
@@ -15,7 +15,7 @@ from grader.chips.topologies import CHIPS, GIB, SOURCE, Topology, topology
 from grader.hlo.collectives import CompiledCollective
 from grader.hlo.lowering import CompiledProgram, NoReport, compiled_program
 from grader.hlo.meshes import NamedMesh
-from grader.hlo.reading import EMPTY
+from grader.hlo.reading import UNREAD
 from grader.hlo.report import Report, report
 from grader.hlo.sources import TracedLines
 from grader.hlo.text import parsed
@@ -111,7 +111,21 @@ class PodReport(Report):
         if self.memory is not None:
             room = _gib(self.topology.chip.room)
             yield f"HBM per device: peak memory {_gib(self.memory.peak)} of {room} ({self.memory})"
-        yield str(self.roofline)
+        if self.sent.is_bounded and self.reading.work.matmul_flops.is_bounded:
+            yield str(self.roofline)
+
+    def _refuse_claims(self) -> None:
+        if self.refusal is not None:
+            raise AssertionError(f"nothing is known of a program that the compiler refuses: {self.refusal.words}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as plain types: a `refusal` leaves the rest unknown."""
+        memory = asdict(self.memory) if self.memory else None
+        return super().as_dict() | {
+            "pod": self.topology.name,
+            "memory": memory,
+            "refusal": self.refusal.words if self.refusal else None,
+        }
 
     def described(self, c: CompiledCollective) -> str:
         overlapping = f"{c.meanwhile:,} FLOPs an iteration" if c.meanwhile else "nothing"
@@ -187,6 +201,8 @@ def communication(
             f'`on` names a pod, such as "v5e:2x4"; found {on!r}. If the function has an argument of that name, pass '
             "`functools.partial(fn, on=...)`."
         )
+    if not isinstance(seconds, (int, float)):
+        raise NoReport(f"`seconds` is how long compiling may take; found {seconds!r}")
     if not callable(fn) or hasattr(fn, "memory_analysis"):
         raise NoReport("a program that is lowered or compiled can't be compiled for a pod: pass its function")
     pod = topology(on)
@@ -202,7 +218,7 @@ def pod_report(pod: Topology, asked: Request, found: Mapping[str, Any]) -> PodRe
     if "refusal" in found:
         words = found["refusal"].removeprefix("RESOURCE_EXHAUSTED: ")
         refusal = Refusal(words, _wanted(words))
-        return PodReport("tpu", meshes, EMPTY, (), (), None, pod, asked.order, None, refusal, found["seconds"])
+        return PodReport("tpu", meshes, UNREAD, (), (), None, pod, asked.order, None, refusal, found["seconds"])
     memory = found["memory"]
     held = Memory(
         memory["argument"],

@@ -11,7 +11,7 @@ import numpy as np
 from grader.hlo.meshes import Groups, NamedMesh, mesh_of
 from grader.hlo.sources import LineFinder, SourceLine
 from grader.hlo.text import Computation, Module, Operation, Tiled, dtype_name
-from grader.hlo.totals import Totals
+from grader.hlo.totals import Totals, mean_of
 from grader.programs.collectives import OF_HLO, OF_PRIMITIVE, ring_bytes
 from grader.programs.structure import Collective
 
@@ -96,7 +96,7 @@ class CompiledCollective(Collective):
         most, mean = self.work.sent, self.bytes_sent_mean
         if len(set(self.sent)) <= 1:
             return most.of("B sent per device")
-        return f"{most.of('B sent by the busiest device')}, {mean:,.6g} B on average"
+        return f"{most.of('B sent by the busiest device')}, {mean_of(mean)} B on average"
 
     @property
     def about(self) -> str:
@@ -163,7 +163,7 @@ class CollectiveReader:
                 sent=self._sent(kind, array.bytes, groups),
                 yours=own,
                 operation=operation,
-                place=self.lines.place(said) or self.lines.place(op),
+                place=self.lines.place(said),
                 optional=kind == "ragged_all_to_all",
                 merged=len(arrays) - 1,
                 along=along,
@@ -215,9 +215,12 @@ class CollectiveReader:
 
 
 def _last_name(path: str) -> str:
-    """The operation in a path of names as jit(step)/shard_map/psum. A name that is no path is an argument's."""
+    """The operation in a path of names as jit(step)/shard_map/psum. A name that is no path is an argument's, or one
+    that XLA gave, as slice.1."""
     before, _, last = path.rpartition("/")
-    return last if before or not last else f"argument {last}"
+    if before or not last:
+        return last
+    return "" if re.fullmatch(r"[a-z\-]+\.\d+", last) else f"argument {last}"
 
 
 def _joined(pieces: Sequence[Tiled]) -> Tiled:

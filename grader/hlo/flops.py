@@ -73,10 +73,9 @@ def matmul_flops(op: Operation, beside: Computation) -> int:
     spatial = [d for d in output if d.isdigit()]
     places = math.prod(op.results[0].shape[k] for k, d in enumerate(output) if not d.isdigit())
     window = _window(op.rest, len(spatial))
-    for k, d in enumerate(spatial):
-        places *= _pairs(
-            left.shape[inputs.index(d)], right.shape[kernel.index(d)], op.results[0].shape[output.index(d)], *window[k]
-        )
+    for d in spatial:
+        lengths = left.shape[inputs.index(d)], right.shape[kernel.index(d)], op.results[0].shape[output.index(d)]
+        places *= _pairs(*lengths, *window[int(d)])
     return 2 * places * features
 
 

@@ -34,8 +34,13 @@ _SILENT = (
     *MATMUL_LIBRARIES,
 )
 # Libraries of one device alone: they compute, and send nothing.
-_ALONE = ("lapack_", "blas_", "Eigh", "Qr", "LuDecomposition", "cu", "__cu", "hip", "__hip", "roc", "__roc")
+_ALONE = (
+    *("Cholesky", "CompactWy", "Eigh", "InvertDiagBlocks", "LuDecomposition", "PartialReduce", "Qr"),  # a TPU's
+    *("cu", "__cu", "hip", "__hip", "roc", "__roc"),  # a GPU's
+    *("blas_", "lapack_"),
+)
 _CALLBACKS = ("xla_python_", "xla_ffi_python_", "xla_ffi_partitioned_python_")
+_UNNAMED = ("", "shard_map", "closed_call", "body", "while")  # what is before the name of a kernel, or in its place
 _PALLAS = "tpu_custom_call"
 
 
@@ -74,4 +79,4 @@ def _said(op: Operation, key: str) -> int | None:
 def _name(op: Operation) -> str:
     """The name that its author gave a Pallas kernel: it is the last but one in its path."""
     *_, named, last = ("", *op.path.split("/"))
-    return named if last == "pallas_call" and named.isidentifier() and named != "shard_map" else "pallas_call"
+    return named if last == "pallas_call" and named not in _UNNAMED and not named.startswith("jit(") else "pallas_call"

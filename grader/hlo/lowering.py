@@ -70,6 +70,8 @@ def compiled_program(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], me
             "expected a function, a `jax.stages.Lowered` or `Compiled`, HLO text, or the path of a file with it; found "
             f"{type(fn).__name__}"
         )
+    if own:
+        raise NoReport("`mesh_axes` names the axes of a text; a function's arguments say which mesh they are on")
     _refuse_abstract((args, kwargs))
     wrapped, args = jitted(fn, args)
     if not hasattr(wrapped, "trace"):  # jax.pmap
@@ -77,8 +79,8 @@ def compiled_program(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], me
     traced = unwrapped(wrapped.trace(*args, **kwargs))
     try:
         lowered = traced.lower()
-    except NotImplementedError as error:
-        raise NoReport(f"JAX cannot lower this program for {jax.default_backend()}: {error}") from None
+    except Exception as error:  # of what kind depends on what the backend lacks
+        raise NoReport(f"JAX cannot lower this program for {jax.default_backend()}: {_first_line(error)}") from error
     return _of_lowered(lowered, own, tuple(written_in(traced.jaxpr)))
 
 
@@ -102,7 +104,7 @@ def _of_lowered(
         executable = lowered.compile()
     except jax.errors.JaxRuntimeError as error:
         raise NoReport(
-            f"XLA's compiler for {jax.default_backend()} does not take this program: {str(error).splitlines()[0]}. "
+            f"XLA's compiler for {jax.default_backend()} does not take this program: {_first_line(error)}. "
             'Another backend may: `on="v5e:2x4"` asks the TPU\'s compiler.'
         ) from None
     return _of_executable(executable, meshes, written)
@@ -113,6 +115,10 @@ def _of_executable(
 ) -> CompiledProgram:
     text = executable.as_text()
     return CompiledProgram(text, jax.default_backend(), meshes, written, peak_bytes(executable))
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def peak_bytes(executable: Any) -> int | None:

@@ -42,7 +42,7 @@ class Reading:
     steps: int | None
 
 
-EMPTY = Reading((), Totals.of(np.zeros(0)), (), None)
+UNREAD = Reading((), Totals.unbounded(1, sent=True, matmuls=True), (), None)
 
 
 def read_module(

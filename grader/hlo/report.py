@@ -17,7 +17,7 @@ from grader.hlo.lowering import CompiledProgram
 from grader.hlo.meshes import NamedMesh
 from grader.hlo.reading import Reading, read_module
 from grader.hlo.text import NotHLO, parsed
-from grader.hlo.totals import Count
+from grader.hlo.totals import Count, mean_of
 from grader.hlo.written import WrittenCollective, reconciled
 from grader.programs.collectives import COLLECTIVE_KINDS
 
@@ -111,7 +111,7 @@ class Report:
         work = self.reading.work
         sums = [work.sent.of("B sent"), work.matmul_flops.of("FLOPs in matmuls"), work.other_flops.of("elementwise")]
         if work.sent.number != round(self.bytes_sent_mean):
-            sums[0] = f"{work.sent.of('B sent by the busiest')}, {self.bytes_sent_mean:,.6g} B on average"
+            sums[0] = f"{work.sent.of('B sent by the busiest')}, {mean_of(self.bytes_sent_mean)} B on average"
         if self.peak_bytes is not None:
             sums.append(f"peak memory {self.peak_bytes:,} B")
         text = f"per device: {', '.join(sums)}"
@@ -147,23 +147,27 @@ class Report:
 
     def to_json(self) -> str:
         """The report as JSON: what a build can keep, and compare with the next one."""
+        return json.dumps(self.as_dict(), indent=2)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as plain types."""
         work = self.reading.work
-        return json.dumps(
-            {
-                "backend": self.backend,
-                "meshes": [dict(mesh.sizes) for mesh in self.meshes],
-                "collectives": [_as_dict(c) for c in self.collectives],
-                "removed": [str(one) for one in self.removed],
-                "kernels": list(self.kernels),
-                "bytes_sent": _bounds(work.sent),
-                "bytes_sent_mean": _bounds(work.sent_mean),
-                "bytes_along": {axes: _bounds(count) for axes, count in work.sent_along.items()},
-                "flops": _bounds(work.matmul_flops),
-                "elementwise_flops": _bounds(work.other_flops),
-                "peak_bytes": self.peak_bytes,
-            },
-            indent=2,
-        )
+        return {
+            "backend": self.backend,
+            "meshes": [dict(mesh.sizes) for mesh in self.meshes],
+            "collectives": [_as_dict(c) for c in self.collectives],
+            "removed": [str(one) for one in self.removed],
+            "kernels": list(self.kernels),
+            "bytes_sent": _bounds(work.sent),
+            "bytes_sent_mean": _bounds(work.sent_mean),
+            "bytes_along": {axes: _bounds(count) for axes, count in work.sent_along.items()},
+            "flops": _bounds(work.matmul_flops),
+            "elementwise_flops": _bounds(work.other_flops),
+            "peak_bytes": self.peak_bytes,
+        }
+
+    def _refuse_claims(self) -> None:
+        """Raise AssertionError where the program was not compiled: nothing is known of it."""
 
     def __sub__(self, before: Report) -> Comparison:
         """What changed: `after - before`."""
@@ -175,6 +179,7 @@ class Report:
         Raises:
           ValueError: there is no such kind of collective, or no mesh of the program has such an axis.
         """
+        self._refuse_claims()
         axes = {name for mesh in self.meshes for name in mesh.sizes}
         if kind not in (None, *COLLECTIVE_KINDS):
             raise ValueError(f"expected a kind of collective: {', '.join(COLLECTIVE_KINDS)}; found {kind!r}")
@@ -184,6 +189,8 @@ class Report:
         if found:
             along = f" along {axis}" if axis else ""
             raise AssertionError(f"expected no {kind or 'collective'}{along}; found:{_listed(found)}")
+        if kind is None and self.kernels and not self.sent.is_bounded:
+            raise AssertionError(f"expected no collective; found kernels that may communicate: {self._open}")
 
     def assert_at_most(
         self,
@@ -197,6 +204,7 @@ class Report:
 
         A number that a loop or a kernel leaves open is not known to be at most anything.
         """
+        self._refuse_claims()
         work = self.reading.work
         _at_most("bytes sent by the busiest device", work.sent, bytes, self.by_bytes)
         _at_most("FLOPs in matmuls", work.matmul_flops, flops, ())
@@ -237,7 +245,9 @@ class Comparison:
             _change("FLOPs in matmuls", *(work.matmul_flops for work in works)),
             _change("B of peak memory", *peaks),
         ]
-        return "\n".join([*(lines or ["the same collectives"]), *changes])
+        headings = [report.heading() for report in (self.before, self.after)]
+        compared = [f"before: {headings[0]}", f"after: {headings[1]}"] if headings[0] != headings[1] else []
+        return "\n".join([*compared, *(lines or ["the same collectives"]), *changes])
 
 
 def _change(unit: str, before: Count, after: Count) -> str:
@@ -273,7 +283,7 @@ def _alike(c: CompiledCollective) -> tuple[Any, ...]:
 
 
 def _numbers(c: CompiledCollective) -> tuple[str, str, str]:
-    return "?" if c.times is None else f"{c.times:,}", c.work.sent.of("B"), f"{c.bytes_sent_mean:,.6g} B"
+    return "?" if c.times is None else f"{c.times:,}", c.work.sent.of("B"), f"{mean_of(c.bytes_sent_mean)} B"
 
 
 def _paragraphs(lines: Sequence[str]) -> str:

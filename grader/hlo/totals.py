@@ -47,6 +47,11 @@ class Count:
         return f"at least {round(self.least):,} {unit}{once}"
 
 
+def mean_of(number: float) -> str:
+    """An average as one reads it."""
+    return f"{number:,.6g}" if number < 1e6 else f"{number:,.0f}"
+
+
 _MATMULS, _OTHERS, _RUNS = -3, -2, -1
 _SCALARS = 3
 

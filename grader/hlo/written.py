@@ -46,8 +46,8 @@ def written_in(jaxpr: Any, mesh: Mapping[str, int] | None = None) -> Iterator[Wr
     """The collectives of a traced function, in the order of the program, each operand by itself."""
     sizes = mesh or {}
     for eqn in open_jaxpr(jaxpr).eqns:
-        if kind := OF_PRIMITIVE.get(eqn.primitive.name):
-            axes = _axes(eqn.params)
+        kind, axes = OF_PRIMITIVE.get(eqn.primitive.name), _axes(eqn.params)
+        if kind and axes:  # over dimensions of an array, as under vmap, it is no collective
             group = math.prod(sizes.get(axis, 1) for axis in axes)
             place = _place(eqn)
             avals: list[Any] = [operand.aval for operand in eqn.invars]
@@ -79,7 +79,7 @@ def _place(eqn: Any) -> SourceLine | None:
 
 
 def _axes(params: Mapping[str, Any]) -> tuple[str, ...]:
-    axes = params["axes"] if "axes" in params else params["axis_name"]
+    axes = params.get("axes", params.get("axis_name", ()))
     return tuple(axis for axis in (axes if isinstance(axes, (tuple, list)) else (axes,)) if isinstance(axis, str))
 
 
@@ -117,7 +117,7 @@ def _labeled(
     alike = by_array or (by_name if c.yours else [])
     if not alike:
         return replace(c, yours=False, is_named=True)
-    best = min(alike, key=lambda w: (w not in left, w.place != c.place, math.prod(w.shape) != math.prod(c.operand)))
+    best = min(alike, key=lambda w: (w not in left, *_differences(w, c)))
     if best in left:
         left.remove(best)
     axes = c.axes if {*c.axes} <= best.mesh else best.axes
@@ -131,6 +131,11 @@ def _labeled(
         operand=best.shape if same_size else c.operand,
         written="" if best.dtype == c.dtype else best.array,
     )
+
+
+def _differences(w: WrittenCollective, c: CompiledCollective) -> tuple[bool, ...]:
+    """How a collective differs from what was written, the weightiest first."""
+    return w.place != c.place, w.dtype != c.dtype, math.prod(w.shape) != math.prod(c.operand)
 
 
 def _is_over(w: WrittenCollective, c: CompiledCollective) -> bool:
