@@ -31,6 +31,7 @@ def compile_alone(request: dict[str, Any], program: bytes) -> dict[str, Any]:
     from jax.sharding import AxisType, Mesh, NamedSharding
     from jax.sharding import PartitionSpec as P
 
+    jax.config.update("jax_traceback_in_locations_limit", 0)  # this file's lines are none of the program's
     pod = topologies.get_topology_desc(platform="tpu", topology_name=request["pod"])
     devices: list[Any] = pod.devices
     by_id = {device.id: device for device in devices}

@@ -15,7 +15,8 @@ from grader.hlo.loops import iterations
 from grader.hlo.text import Computation, Module, Operation
 from grader.programs.overlap import fair_shares
 
-MANY_PAIRS = 1_000  # of a transfer and a matmul: a report shows what could overlap, and has no time for the fairest way
+TOO_MANY_PAIRS = 50_000  # of a transfer and a matmul: beyond, nothing is said of what could overlap
+MANY_PAIRS = 200  # of a transfer and a matmul: a report shows what could overlap, and has no time for the fairest way
 _CALLING = frozenset(
     ("fusion", "while", "conditional", "call", "async-start", "call-start")
 )  # others call an addition at most
@@ -52,6 +53,8 @@ class _Finder:
         if not transfers:
             return
         flops = {k: n for k, op in enumerate(ops) if (n := self.flops(op, operations))}
+        if len(transfers) * len(flops) > TOO_MANY_PAIRS:
+            return
         before = _before(ops)
         free = {k: [j for j in flops if j != k and not (before[k] >> j | before[j] >> k) & 1] for k in transfers}
         shares = fair_shares(flops, transfers, free, MANY_PAIRS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -127,10 +127,16 @@ def _labeled(
         yours=True,
         axes=axes,
         operation=best.primitive,
-        place=c.place or best.place,
+        place=c.place or _only_place(w for w in written if _is_over(w, c) and w.primitive == best.primitive),
         operand=best.shape if same_size else c.operand,
         written="" if best.dtype == c.dtype else best.array,
     )
+
+
+def _only_place(written: Iterable[WrittenCollective]) -> SourceLine | None:
+    """The line of some that are alike; None where they are on several, for a compiler may change their order."""
+    line, *others = {w.place for w in written}
+    return None if others else line
 
 
 def _differences(w: WrittenCollective, c: CompiledCollective) -> tuple[bool, ...]:
