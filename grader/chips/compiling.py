@@ -69,7 +69,7 @@ class Request:
     `mesh` has the sizes of the axes, `order` the pod's devices row by row through it; `written` is the source of the
     function and of those that it calls by name, "" where it cannot be read. `results` has the spec of each result,
     None where the compiler chooses; () if it chooses for all. `collectives` are those that its author wrote, `lines`
-    where each of its operations is, forward and backward, as far as one line alone has it.
+    where each of its operations is, forward and backward, as far as one line alone has it, `meshes` all that it names.
     """
 
     program: bytes = field(repr=False)
@@ -82,6 +82,7 @@ class Request:
     results: tuple[Any, ...] = ()
     collectives: tuple[WrittenCollective, ...] = field(default=(), compare=False, repr=False)
     lines: Mapping[tuple[str, bool], SourceLine] = field(default_factory=dict, compare=False, repr=False)
+    meshes: tuple[Mapping[str, int], ...] = field(default=(), compare=False, repr=False)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -122,7 +123,7 @@ def request(
       pod: for which.
 
     Raises:
-      ValueError: the program is on no mesh, or on several, or the mesh is not of the pod's size.
+      ValueError: the program is on no mesh, its arguments are on several, or the mesh is not of the pod's size.
     """
     wrapped, args = jitted(fn, args)
     own, named = jax.tree.map(_shape, (tuple(args), dict(kwargs or {})))
@@ -137,8 +138,8 @@ def request(
     return Request(
         bytes(_flat(exported).serialize()),
         pod.name,
-        shardings.mesh,
-        pod.order(shardings.mesh),
+        shardings.meshes[0],
+        pod.order(shardings.meshes[0]),
         tuple(
             (list(aval.shape), str(aval.dtype), [] if spec is None else spec)
             for aval, spec in zip(exported.in_avals, shardings.arguments, strict=True)
@@ -148,6 +149,7 @@ def request(
         shardings.results,
         tuple(written_in(traced.jaxpr)),
         lines_in(traced.jaxpr),
+        shardings.meshes,
     )
 
 
@@ -165,9 +167,10 @@ def _is_on_a_mesh(sharding: Any) -> bool:
 
 @dataclass(frozen=True)
 class _Shardings:
-    """The mesh of a program, and the spec of each argument and of each result as JSON, None where it has none."""
+    """The meshes of a program, that of its arguments first, and the spec of each argument and of each result as JSON,
+    None where it has none."""
 
-    mesh: Mapping[str, int]
+    meshes: tuple[Mapping[str, int], ...]
     arguments: tuple[Any, ...]
     results: tuple[Any, ...]
 
@@ -176,7 +179,7 @@ def _shardings(exported: export.Exported) -> _Shardings:
     """How a program is sharded, by its own text: there, what a function is jitted with and its arguments agree.
 
     Raises:
-      ValueError: it is on no mesh, or on several.
+      ValueError: it is on no mesh, or its arguments are on several.
     """
     with mlir_context():
         module = ir.Module.parse(exported.mlir_module())
@@ -190,10 +193,14 @@ def _shardings(exported: export.Exported) -> _Shardings:
             "no argument says how it is sharded over a mesh. Give shapes with shardings, such as "
             "`jax.ShapeDtypeStruct((4096, 4096), jnp.bfloat16, sharding=NamedSharding(mesh, P('x')))`."
         )
-    if any(mesh != meshes[0] for mesh in meshes):
-        raise ValueError(f"expected a program on one mesh to compile for a pod; found {' and '.join(map(str, meshes))}")
-    specs = (kept.get(k) for k in range(len(exported.in_avals)))
-    return _Shardings(meshes[0], tuple(map(_as_json, specs)), tuple(map(_as_json, results)))
+    specs = [kept.get(k) for k in range(len(exported.in_avals))]
+    named = {axis for spec in (*specs, *results) for axes in spec or () for axis in axes}
+    if not named <= {*meshes[0]}:
+        raise ValueError(
+            "expected arguments and results on one mesh to compile for a pod; found "
+            f"{' and '.join(str(mesh) for mesh in meshes if named & {*mesh})}"
+        )
+    return _Shardings(tuple(meshes), tuple(map(_as_json, specs)), tuple(map(_as_json, results)))
 
 
 def _as_json(spec: Sequence[Sequence[str]] | None) -> Any:

@@ -214,7 +214,7 @@ def communication(
 
 def pod_report(pod: Topology, asked: Request, found: Mapping[str, Any]) -> PodReport:
     """The report on what the compiler said to a request."""
-    meshes = (NamedMesh(asked.mesh),)
+    meshes = tuple(map(NamedMesh, asked.meshes or (asked.mesh,)))
     if "refusal" in found:
         words = found["refusal"].removeprefix("RESOURCE_EXHAUSTED: ")
         refusal = Refusal(words, _wanted(words))

@@ -42,7 +42,7 @@ class Reading:
     steps: int | None
 
 
-UNREAD = Reading((), Totals.unbounded(1, sent=True, matmuls=True), (), None)
+UNREAD = Reading((), Totals.unbounded(1, sent=True, flops=True), (), None)
 
 
 def read_module(

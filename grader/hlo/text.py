@@ -25,7 +25,7 @@ _PARENTHESES = re.compile(r"[()]")
 _CALLED = re.compile(r"(?:calls|body|to_apply|condition|true_computation|false_computation)=%?([\w.\-]+)")
 _BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
 _IOTA = re.compile(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
-_LISTED = re.compile(r"(?:replica_groups|source_target_pairs)=\"?\{(\{[\d,{}]*\})\}")
+_LISTED = re.compile(r"(?:replica_groups|source_target_pairs)=\"?\{(\{[\d,{} ]*\})\}")
 _BITS = {"pred": 8, "token": 0, "opaque": 0}
 
 
@@ -130,7 +130,7 @@ class Operation:
             numbers = np.arange(math.prod(counted)).reshape(counted)
             return numbers.transpose(turned or None).reshape(shape).tolist()
         listed = _LISTED.search(rest)
-        return [integers(group) for group in re.findall(r"\{([\d,]+)\}", listed[1])] if listed else []
+        return [integers(group) for group in re.findall(r"\{([\d, ]+)\}", listed[1])] if listed else []
 
 
 Computation = Mapping[str, Operation]
@@ -219,7 +219,7 @@ def _operation(line: str) -> Operation | None:
     if not found:
         return None
     root, name, text = found.groups()
-    end = _closing(text[1:]) + 2 if text.startswith("(") else text.index(" ")
+    end = _closing(text[1:]) + 2 if text.startswith("(") else text.find(" ")
     kind = _KIND.match(text, end)
     return Operation(name, kind[1], text[:end], text[kind.end() :], bool(root)) if kind else None
 

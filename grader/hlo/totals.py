@@ -37,6 +37,9 @@ class Count:
     def number(self) -> int:
         return round(self.value)
 
+    def __str__(self) -> str:
+        return self.of("").strip()
+
     def of(self, unit: str) -> str:
         """The number with its unit, and what is known of it."""
         if self.is_known:
@@ -74,11 +77,11 @@ class Totals:
         return cls(bounds, {axes: bounds[:, :-_SCALARS]} if runs else {})
 
     @classmethod
-    def unbounded(cls, devices: int, sent: bool, matmuls: bool) -> Totals:
-        """Nothing that is known, but no bound on the bytes, or on the FLOPs of matmuls."""
+    def unbounded(cls, devices: int, sent: bool, flops: bool) -> Totals:
+        """Nothing that is known, but no bound on the bytes, or on the FLOPs."""
         bounds = np.zeros((3, devices + _SCALARS))
         bounds[1, :-_SCALARS] = math.inf if sent else 0
-        bounds[1, _MATMULS] = math.inf if matmuls else 0
+        bounds[1, [_MATMULS, _OTHERS]] = math.inf if flops else 0
         return cls(bounds)
 
     def _each(self, change: Callable[[np.ndarray], np.ndarray]) -> Totals:

@@ -62,16 +62,18 @@ def written_in(jaxpr: Any, mesh: Mapping[str, int] | None = None) -> Iterator[Wr
 def lines_in(jaxpr: Any) -> dict[tuple[str, bool], SourceLine]:
     """The line of each primitive that is on one line only, forward (False) and backward (True)."""
     found: dict[tuple[str, bool], set[SourceLine | None]] = {}
-    for eqn in _equations(jaxpr):
-        found.setdefault((eqn.primitive.name, is_backward(eqn)), set()).add(_place(eqn))
+    for eqn, backward in _equations(jaxpr):
+        found.setdefault((eqn.primitive.name, backward), set()).add(_place(eqn))
     return {key: line for key, (line, *others) in found.items() if line is not None and not others}
 
 
-def _equations(jaxpr: Any) -> Iterator[Any]:
+def _equations(jaxpr: Any, *, backward: bool = False) -> Iterator[tuple[Any, bool]]:
+    """The equations at any depth, and whether each is of a backward pass."""
     for eqn in open_jaxpr(jaxpr).eqns:
-        yield eqn
+        back = backward or is_backward(eqn)
+        yield eqn, back
         for inner in inner_jaxprs(eqn):
-            yield from _equations(inner)
+            yield from _equations(inner, backward=back)
 
 
 def _place(eqn: Any) -> SourceLine | None:

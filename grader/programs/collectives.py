@@ -54,7 +54,8 @@ _ALL = (
         ("stablehlo.all_to_all", "mhlo.all_to_all"),  # mhlo's has one operand for each piece, as compilers write it
         ("all-to-all",),
     ),
-    Kind("ragged_all_to_all", lambda n: (n - 1) / n, ("ragged_all_to_all",), (), ("ragged-all-to-all",)),
+    # (At most: how much goes where is known only when it runs, and all of it may go to one other device.)
+    Kind("ragged_all_to_all", lambda n: 1, ("ragged_all_to_all",), (), ("ragged-all-to-all",)),
     Kind(
         "collective_permute",
         lambda n: 1,
