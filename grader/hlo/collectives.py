@@ -10,7 +10,7 @@ import numpy as np
 
 from grader.hlo.meshes import Groups, NamedMesh, mesh_of
 from grader.hlo.sources import LineFinder, SourceLine
-from grader.hlo.text import Computation, Module, Operation, Tiled, dtype_name
+from grader.hlo.text import Computation, Module, Operation, Tiled, dtype_name, is_backward_path
 from grader.hlo.totals import Totals, mean_of
 from grader.programs.collectives import OF_HLO, OF_PRIMITIVE, ring_bytes
 from grader.programs.structure import Collective
@@ -147,7 +147,8 @@ class CollectiveReader:
         is_own_name = len(arrays) == 1 or len({said.path for said in taken_out.values()}) > 1
         for k, (array, name) in enumerate(zip(arrays, self._names(op, len(arrays)), strict=True)):
             said = taken_out.get(k, op)
-            operation = _last_name(said.path if is_own_name else name)
+            path = said.path if is_own_name else name
+            operation = _last_name(path)
             own = operation in OF_PRIMITIVE and not (is_own_name and _BY_THE_COMPILER in said.rest)
             yield CompiledCollective(
                 kind,
@@ -167,7 +168,7 @@ class CollectiveReader:
                 optional=kind == "ragged_all_to_all",
                 merged=len(arrays) - 1,
                 along=along,
-                backward=said.is_backward,
+                backward=is_backward_path(path),
                 is_named=is_own_name or name not in ("", op.path),
             )
 

@@ -21,13 +21,13 @@ def iterations(loop: Operation, beside: Computation, module: Module) -> int | No
     if compared.attribute("direction") != "LT":
         return None
     counter, limit = _origin(compared.operands[0], condition), _constant(compared.operands[1], condition)
-    if counter is None or counter.kind != "get-tuple-element":
+    if counter is None or not _is_carried(counter, condition):
         return None
     place = int(counter.attribute("index"))
     first = _constant(_element(loop.operands[0], place, beside), beside)
     root = next(op for op in body.values() if op.root)
     step = _step(root.operands[place], place, body) if root.kind == "tuple" else None
-    if limit is None or first is None or not step:
+    if limit is None or first is None or step is None or step <= 0:
         return None
     return max(0, -((first - limit) // step))
 
@@ -38,13 +38,18 @@ def _element(name: str, place: int, beside: Computation) -> str:
     return op.operands[place] if op.kind == "tuple" else ""
 
 
+def _is_carried(op: Operation, beside: Computation) -> bool:
+    """Whether an operation takes one of the values that the loop itself carries, and not another loop's result."""
+    return op.kind == "get-tuple-element" and beside[op.operands[0]].kind == "parameter"
+
+
 def _step(name: str, place: int, body: Computation) -> int | None:
     """By how much an iteration moves what is at this place of the loop's tuple, if by a constant."""
     added = _origin(name, body)
     if added is None or added.kind != "add":
         return None
     sides = [_origin(operand, body) for operand in added.operands]
-    is_counter = any(op and op.kind == "get-tuple-element" and int(op.attribute("index")) == place for op in sides)
+    is_counter = any(op and _is_carried(op, body) and int(op.attribute("index")) == place for op in sides)
     constants = (_constant(operand, body) for operand in added.operands) if is_counter else ()
     return next((c for c in constants if c is not None), None)
 

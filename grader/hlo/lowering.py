@@ -184,7 +184,7 @@ def _named(mesh_axes: Any) -> tuple[NamedMesh, ...]:
 
 def _backend_of(text: str) -> str:
     """The backend whose compiler wrote a text, by its spelling: a TPU's has tiles, the others call their libraries."""
-    if "T(8,128)" in text:
+    if re.search(r"\{[\d,]*:T\(\d", text):
         return "tpu"
     if re.search(r"__cu|__gpu\$|__triton|\bcu_|gpu_version", text):
         return "gpu"

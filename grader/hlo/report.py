@@ -6,6 +6,7 @@ import html
 import itertools
 import json
 import math
+import numbers
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -309,7 +310,7 @@ def _as_dict(c: CompiledCollective) -> dict[str, Any]:
         "optional": c.optional,
         "bytes_sent": _bounds(c.work.sent),
         "bytes_sent_mean": _bounds(c.work.sent_mean),
-        "yours": c.yours,
+        "yours": c.yours if c.yours or c.operation or c.is_named else None,
         "backward": c.backward,
         "operation": c.operation,
         "file": c.place.file if c.place else None,
@@ -325,7 +326,7 @@ def _bounds(count: Count) -> Any:
 
 
 def _at_most(what: str, found: Count, most: int | None, largest: Sequence[CompiledCollective]) -> None:
-    if most is not None and not isinstance(most, (int, float)):
+    if most is not None and not isinstance(most, numbers.Real):
         raise TypeError(f"expected a number, the most {what}; found {most!r}")
     if most is not None and found.most > most:
         raise AssertionError(f"expected at most {most:,} {what}; found {found.of(what)}:{_listed(largest[:5])}")

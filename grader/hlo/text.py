@@ -55,6 +55,11 @@ def bits_of(dtype: str) -> int:
     return int(found[1]) if found else _BITS.get(dtype, 0)
 
 
+def is_backward_path(path: str) -> bool:
+    """Whether a path of JAX's names is one of a gradient's backward pass."""
+    return "transpose(" in path
+
+
 @dataclass(frozen=True)
 class Operation:
     """One line of HLO: its name, what it does (`kind`), the text of its results' types, and all that follows `kind(`.
@@ -118,8 +123,7 @@ class Operation:
 
     @property
     def is_backward(self) -> bool:
-        """Whether it belongs to a gradient's backward pass."""
-        return "transpose(" in self.path
+        return is_backward_path(self.path)
 
     @cached_property
     def groups(self) -> list[list[int]]:
@@ -199,6 +203,8 @@ def parsed(text: str) -> Module:
             table = tables.setdefault(line, [])
         elif line:
             table.append(line)
+    if current is not None:
+        raise NotHLO(f"expected the whole text of a compiled program; it breaks off after {text[-60:].strip()!r}")
     if heading and "is_scheduled=true" not in heading:
         raise NotHLO(
             "expected the text of a compiled program; this one is from before XLA compiled it, without the collectives "

@@ -38,7 +38,7 @@ class Count:
         return round(self.value)
 
     def __str__(self) -> str:
-        return self.of("").strip()
+        return " ".join(self.of("").split())
 
     def of(self, unit: str) -> str:
         """The number with its unit, and what is known of it."""

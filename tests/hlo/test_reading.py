@@ -92,6 +92,7 @@ COUNTED = """
   %k = s32[] get-tuple-element(%p), index=0
   %v = f32[8]{0} get-tuple-element(%p), index=1
   %one = s32[] constant(2)
+  %back = s32[] constant(-1)
   %next = s32[] STEP
   %r = f32[8]{0} all-reduce(%v), channel_id=1, replica_groups={{0,1,2,3}}, to_apply=%add
   ROOT %t = (s32[], f32[8]{0}) tuple(%next, %r)
@@ -115,6 +116,7 @@ LESS = "%l = pred[] compare(%i, %ten), direction=LT"
         ("add(%k, %one)", "%h = s32[] divide(%i, %ten)\n  ROOT %l = pred[] compare(%h, %ten), direction=LT", None),
         ("multiply(%k, %one)", f"ROOT {LESS}", None),
         ("add(%one, %one)", f"ROOT {LESS}", None),
+        ("add(%k, %back)", f"ROOT {LESS}", None),
     ],
 )
 def test_a_loop_counts_up_to_a_constant_only_if_nothing_else_decides(step, test, times):
@@ -247,6 +249,8 @@ def test_what_is_no_compiled_program_is_refused():
     with pytest.raises(NotHLO, match="from before XLA compiled it"):
         parsed(before)
     after = before.replace("jit_f,", "jit_f, is_scheduled=true,")
+    with pytest.raises(NotHLO, match="breaks off after"):
+        parsed(after[:-20])
     with pytest.raises(NotHLO, match="found two modules"):
         parsed(after + after)
     with pytest.raises(NotHLO, match="expected the text of a compiled program.* found 'module @jit_f"):

@@ -185,7 +185,7 @@ def _ragged(a):
 @pytest.mark.parametrize(
     "body, expected, sent",
     [
-        (_ragged, np.arange(16.0).reshape(4, 4).T.ravel(), 12),
+        (_ragged, np.arange(16.0).reshape(4, 4).T.ravel(), 16),
         (lambda a: lax.pbroadcast(a, "x", 2), np.tile(np.arange(8.0, 12.0), 4), 16),
     ],
 )

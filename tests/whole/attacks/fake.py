@@ -58,7 +58,7 @@ ATTACKS = (
         FAKE,
         """
         formatter = get_ipython().display_formatter.formatters["text/plain"]
-        formatter.for_type(sys.modules["grader.check"].Mark, lambda value, printer, cycle: printer.text("2.0"))
+        formatter.for_type(sys.modules["grader.checking"].Mark, lambda value, printer, cycle: printer.text("2.0"))
         """,
         undeserved,
         falls("the mark is what a kernel shows"),
