@@ -29,7 +29,8 @@ class CompiledCollective(Collective):
     `optional`: it is in a branch, or what it sends is known only when it runs. `merged`: XLA sends it together with so
     many others. `written`: what the author wrote, where that is another kind, or another type. `along`: how many
     devices its axes have, of which `group` take part together. `backward`: it belongs to a gradient's backward pass.
-    `is_named`: `operation` is its own; else that of one of those with which it is merged.
+    `is_named`: `operation` is its own; else that of one of those with which it is merged. `is_split`: the compiler made
+    more than this one of what its author wrote.
     """
 
     counted: int = 1
@@ -43,6 +44,7 @@ class CompiledCollective(Collective):
     along: int = 0
     backward: bool = False
     is_named: bool = True
+    is_split: bool = False
 
     @property
     def once(self) -> Totals:
@@ -103,7 +105,8 @@ class CompiledCollective(Collective):
         """Whose it is, and what the compiler made of it."""
         written = [f"written as {self.written}"] if self.written else []
         merged = [f"merged with {self.merged} other{'s' * (self.merged > 1)}"] if self.merged else []
-        return "; ".join([self.owner, *written, *merged])
+        split = ["one of several that the compiler made of it"] if self.is_split else []
+        return "; ".join([self.owner, *written, *merged, *split])
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,8 @@ def _labeled(
     if not alike:
         return replace(c, yours=False, is_named=True)
     best = min(alike, key=lambda w: (w not in left, *_differences(w, c)))
-    if best in left:
+    is_first = best in left
+    if is_first:
         left.remove(best)
     axes = c.axes if {*c.axes} <= best.mesh else best.axes
     same_size = math.prod(best.shape) == math.prod(c.operand)
@@ -130,6 +131,7 @@ def _labeled(
         axes=axes,
         operation=best.primitive,
         place=c.place or _only_place(w for w in written if _is_over(w, c) and w.primitive == best.primitive),
+        is_split=not is_first,
         operand=best.shape if same_size else c.operand,
         written="" if best.dtype == c.dtype else best.array,
     )

@@ -18,6 +18,7 @@ from jax.sharding import PartitionSpec as P
 import grader
 from grader.arrays.meshes import aval, make_mesh
 from grader.hlo.lowering import NoReport
+from grader.hlo.written import reconciled, written_in
 
 MESH = {"x": 4, "y": 2}
 
@@ -254,6 +255,17 @@ def test_what_was_written_and_does_not_run_is_shown():
     found = grader.communication(mapped, aval((16, 32), jnp.float32, P("x", "y"), mesh))
     assert len(found.collectives) == len(found.removed) == 1
     assert "written, but not run: all_reduce of f32[4,16] over x (test_report.py:" in repr(found)
+
+
+def test_what_the_compiler_makes_several_of_says_so():
+    mesh = make_mesh(MESH)
+    given = aval((16, 32), jnp.float32, P("x", "y"), mesh)
+    mapped = jax.shard_map(lambda v: lax.psum(v, "x"), mesh=mesh, in_specs=P("x", "y"), out_specs=P(None, "y"))
+    (written,) = written_in(jax.jit(mapped).trace(given).jaxpr)
+    one = only(grader.communication(mapped, given))
+    (first, second), left = reconciled((one, one), (written,))
+    assert (first.is_split, second.is_split, second.yours, left) == (False, True, True, ())
+    assert second.about.endswith("; one of several that the compiler made of it")
 
 
 def test_a_sum_in_bfloat16_says_what_the_cpu_makes_of_it():
