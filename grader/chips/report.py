@@ -174,13 +174,14 @@ def communication(
       fn: any function that `jax.jit` takes, jitted or not. What it is jitted with (static and donated arguments,
         shardings of results) counts. Or, without arguments, a `jax.stages.Lowered` or `Compiled`; the text of a
         compiled program, as `compiled.as_text()` gives it; or the path of a file with such a text.
-      *args, **kwargs: whatever `jax.jit(fn).lower` takes: arrays, NumPy's too, or a `jax.ShapeDtypeStruct` with a
+      *args: whatever `jax.jit(fn).lower` takes: arrays, NumPy's too, or a `jax.ShapeDtypeStruct` with a
         sharding for each, in pytrees of any kind.
       on: a pod, such as "v5e:16x16": the program is then compiled for it by the TPU's own compiler, which needs no TPU.
         The arguments' mesh has as many devices as the pod; a `jax.sharding.AbstractMesh` will do. `grader chips` lists
         pods.
       mesh_axes: the sizes of the mesh's axes by name, for a text which doesn't name them itself.
       seconds: after how long compiling for a pod is stopped.
+      **kwargs: more arguments, by name.
 
     Raises:
       NoCompiler: on a pod: the TPU's compiler is not here, or was not done in time.
