@@ -158,11 +158,9 @@ def _shape(leaf: Any) -> Any:
     if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
         return leaf
     sharding = getattr(leaf, "sharding", None)
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding if _is_on_a_mesh(sharding) else None)
-
-
-def _is_on_a_mesh(sharding: Any) -> bool:
-    return isinstance(sharding, NamedSharding)
+    return jax.ShapeDtypeStruct(
+        leaf.shape, leaf.dtype, sharding=sharding if isinstance(sharding, NamedSharding) else None
+    )
 
 
 @dataclass(frozen=True)

@@ -229,7 +229,9 @@ def pod_report(pod: Topology, asked: Request, found: Mapping[str, Any]) -> PodRe
         memory["peak_memory"],
         max(0, memory["argument"] - _logical(asked)),
     )
-    done = report(CompiledProgram(found["text"], "tpu", meshes, asked.collectives, held.peak, TracedLines(asked.lines)))
+    done = report(
+        CompiledProgram(parsed(found["text"]), "tpu", meshes, asked.collectives, held.peak, TracedLines(asked.lines))
+    )
     parts = (done.backend, meshes, done.reading, done.collectives, done.removed, done.peak_bytes)
     return PodReport(*parts, pod, asked.order, held, None, found["seconds"])
 

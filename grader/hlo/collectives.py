@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from grader.hlo.text import Computation, Module, Operation, Tiled, dtype_name, i
 from grader.hlo.totals import Totals, mean_of
 from grader.programs.collectives import OF_HLO, OF_PRIMITIVE, ring_bytes
 from grader.programs.structure import Collective
+from grader.programs.walk import joined, shift_along
 
 _BY_THE_COMPILER = 'is_spmd_generated="true"'  # so newer XLA marks what its partitioner adds
 
@@ -163,7 +164,7 @@ class CollectiveReader:
                 runs.times,
                 counted=runs.counted,
                 meanwhile=meanwhile,
-                shift=mesh.shift_along(groups, axes) if permute and mesh else 0,
+                shift=shift_along(groups, axes, mesh.sizes) if permute and mesh else 0,
                 sent=self._sent(kind, array.bytes, groups),
                 yours=own,
                 operation=operation,
@@ -228,11 +229,9 @@ def _last_name(path: str) -> str:
 
 
 def _joined(pieces: Sequence[Tiled]) -> Tiled:
-    """The block that these are pieces of: XLA cuts a dimension into one of length 1 and the rest after it."""
-    shape, n = pieces[0].shape, len(pieces)
-    at = shape.index(1) if 1 in shape[:-1] else None
-    whole = (n, *shape) if at is None else (*shape[:at], n * shape[at + 1], *shape[at + 2 :])
-    return Tiled(pieces[0].dtype, whole, n * pieces[0].bytes, n * pieces[0].padded, pieces[0].space)
+    """The block that these are pieces of."""
+    one, n = pieces[0], len(pieces)
+    return replace(one, shape=joined(one.shape, n), bytes=n * one.bytes, padded=n * one.padded)
 
 
 def _keeps_a_slice(op: Operation, beside: Computation) -> bool:

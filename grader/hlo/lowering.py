@@ -15,8 +15,9 @@ from jax.sharding import AbstractMesh, Mesh, NamedSharding
 
 from grader.hlo.meshes import NamedMesh
 from grader.hlo.sources import LineFinder
-from grader.hlo.text import parsed
+from grader.hlo.text import Module, parsed
 from grader.hlo.written import WrittenCollective, written_in
+from grader.programs.execution import peak_bytes
 from grader.programs.operations import meshes_in
 
 _IN_TEXT = re.compile(r"mesh\[((?:'\w+'=\d+,?)+)\]")
@@ -24,13 +25,13 @@ _IN_TEXT = re.compile(r"mesh\[((?:'\w+'=\d+,?)+)\]")
 
 @dataclass(frozen=True)
 class CompiledProgram:
-    """The text of a compiled program, for which backend, the meshes that name its axes, and what its author wrote.
+    """A compiled program, for which backend, the meshes that name its axes, and what its author wrote.
 
     `written` is None where only compiled text is known. `peak_bytes` is what one device holds at the peak, None where
     nobody says. `lines` knows where operations were written, where the text does not.
     """
 
-    text: str
+    module: Module
     backend: str
     meshes: tuple[NamedMesh, ...]
     written: tuple[WrittenCollective, ...] | None
@@ -113,21 +114,12 @@ def _of_lowered(
 def _of_executable(
     executable: Any, meshes: tuple[NamedMesh, ...], written: tuple[WrittenCollective, ...] | None
 ) -> CompiledProgram:
-    text = executable.as_text()
-    return CompiledProgram(text, jax.default_backend(), meshes, written, peak_bytes(executable))
+    held = None if executable.memory_analysis() is None else peak_bytes(executable)
+    return CompiledProgram(parsed(executable.as_text()), jax.default_backend(), meshes, written, held)
 
 
 def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
-
-
-def peak_bytes(executable: Any) -> int | None:
-    """Bytes that one device holds at the peak: arguments, results, and what is between."""
-    memory = executable.memory_analysis()
-    if memory is None:
-        return None
-    total = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
-    return int(total - memory.alias_size_in_bytes)
 
 
 def _meshes_lowered(lowered: Any) -> tuple[NamedMesh, ...]:
@@ -169,7 +161,7 @@ def _of_text(text: str, own: tuple[NamedMesh, ...]) -> CompiledProgram:
     module = parsed(text)
     if own and module.heading and own[0].devices != module.devices:
         raise NoReport(f"`mesh_axes` has {own[0].devices} devices, and the program was compiled for {module.devices}")
-    return CompiledProgram(text, _backend_of(text), own or _meshes_in_text(text), None, None)
+    return CompiledProgram(module, _backend_of(text), own or _meshes_in_text(text), None, None)
 
 
 def _named(mesh_axes: Any) -> tuple[NamedMesh, ...]:

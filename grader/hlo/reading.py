@@ -9,7 +9,6 @@ and the slice that a device keeps.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -54,7 +53,7 @@ def read_module(
     is between. Else (the CPU's) it is what neither needs the transfer nor is needed by it. `lines` knows where
     operations were written, where the text does not.
     """
-    devices = max(module.devices, *(math.prod(mesh.sizes.values()) for mesh in meshes), 1)
+    devices = max(module.devices, *(mesh.devices for mesh in meshes), 1)
     found = None if scheduled else overlap(module)
     walk = _Walk(module, CollectiveReader(module, meshes, devices, lines or SourceLines(module)), found)
     work = walk.computation(module.entry, Runs())

@@ -17,7 +17,7 @@ from grader.hlo.collectives import CompiledCollective
 from grader.hlo.lowering import CompiledProgram
 from grader.hlo.meshes import NamedMesh
 from grader.hlo.reading import Reading, read_module
-from grader.hlo.text import NotHLO, parsed
+from grader.hlo.text import NotHLO
 from grader.hlo.totals import Count, mean_of
 from grader.hlo.written import WrittenCollective, reconciled
 from grader.programs.collectives import COLLECTIVE_KINDS
@@ -338,7 +338,7 @@ def _listed(collectives: Sequence[CompiledCollective]) -> str:
 
 def report(program: CompiledProgram) -> Report:
     """The report on a compiled program."""
-    module, scheduled = parsed(program.text), program.backend != "cpu"
+    module, scheduled = program.module, program.backend != "cpu"
     try:
         reading = read_module(module, program.meshes, scheduled=scheduled, lines=program.lines)
     except (KeyError, IndexError, ValueError, StopIteration) as error:

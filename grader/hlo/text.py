@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -151,13 +151,6 @@ class Module:
     entry: str
     heading: str = ""
     tables: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    def within(self, name: str) -> Iterator[Operation]:
-        """The operations of a computation, and of those that it calls."""
-        for op in self.computations.get(name, {}).values():
-            yield op
-            for called in op.called:
-                yield from self.within(called)
 
     @cached_property
     def devices(self) -> int:

@@ -83,7 +83,7 @@ def execute(
     with mlir_context():
         module = compiled_module(compiled)
         sent, marked = walk(module, structure.mesh).collectives, is_marked(module)
-    return Ran(results, _flops(compiled, structure), _peak_bytes(compiled), sent, marked)
+    return Ran(results, _flops(compiled, structure), peak_bytes(compiled), sent, marked)
 
 
 def sent_without_collectives(
@@ -143,7 +143,7 @@ def _flops(compiled: jax.stages.Compiled, written: Structure) -> int:
     return max(int((compiled.cost_analysis() or {}).get("flops", 0)), written.dot_flops)
 
 
-def _peak_bytes(compiled: jax.stages.Compiled) -> int:
+def peak_bytes(compiled: jax.stages.Compiled) -> int:
     """Bytes that one device holds at the peak: arguments, results and what is between."""
     memory: Any = compiled.memory_analysis()
     total = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes

@@ -186,7 +186,7 @@ class _Visitor:
         tensors = [ir.RankedTensorType(operand.type) for operand in op.operands]
         shapes = [tuple(tensor.shape) for tensor in tensors]
         if op.name == "mhlo.all_to_all" and len(shapes) == group:  # one operand for each piece of a block
-            shapes = [_joined(shapes[0], group)]
+            shapes = [joined(shapes[0], group)]
         for tensor, shape in zip(tensors, shapes, strict=False):
             yield Collective(
                 OF_STABLEHLO[op.name],
@@ -203,7 +203,7 @@ class _Visitor:
             )
 
 
-def _joined(piece: tuple[int, ...], pieces: int) -> tuple[int, ...]:
+def joined(piece: tuple[int, ...], pieces: int) -> tuple[int, ...]:
     """The block that these are pieces of: the compiler cuts a dimension into one of length 1 and the rest after it."""
     at = piece.index(1) if 1 in piece[:-1] else None
     return (pieces, *piece) if at is None else (*piece[:at], pieces * piece[at + 1], *piece[at + 2 :])
