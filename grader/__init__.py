@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from grader.guide.progress import progress
     from grader.guide.receipts import hand_in
     from grader.guide.refusals import attempt
+    from grader.guide.reviews import review
     from grader.guide.scoreboard import scoreboard
     from grader.jax_versions import all_gather
     from grader.processes.launch import launch
     from grader.processes.trial import trial
     from grader.programs.compilations import compilations
     from grader.replays.watch import replay
-    from grader.reviews.asking import review
     from grader.watching import watch
 
 # Where each public name is. It is imported when it is first asked for: a report needs no exercises, a check no picture.
@@ -44,7 +44,7 @@ _HOMES = {
     "ratios": "grader.arrays.ratios",
     "replay": "grader.replays.watch",
     "reset": "grader.guide.hints",
-    "review": "grader.reviews.asking",
+    "review": "grader.guide.reviews",
     "scoreboard": "grader.guide.scoreboard",
     "trial": "grader.processes.trial",
     "watch": "grader.watching",

@@ -82,13 +82,14 @@ def _offer(verdict: Verdict, answer: Any) -> Offer | None:
     from grader.lessons import EXERCISES
 
     name, failure = verdict.exercise, verdict.failure
-    if name not in EXERCISES or not watchable(EXERCISES[name]) or (failure and failure.open):
+    exercise = EXERCISES.get(name)
+    if exercise is None or not watchable(exercise) or (failure and failure.open):
         return None
     if failure is None:
         return Offer(name)
     try:
         with no_mesh():
-            return Offer(name, watched(EXERCISES[name], answer, failure.check, verdict.repair)._repr_html_())
+            return Offer(name, watched(exercise, answer, failure.check, verdict.repair)._repr_html_())
     except Exception:  # what JAX refuses has no lines that were done; the card says why it does
         return None
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 from grader.arrays.devices import eight_devices
 from grader.arrays.meshes import no_mesh
 from grader.exercises.collecting import asks, collect
 from grader.exercises.exercise import Exercise
-from grader.exercises.forms import Programs
+from grader.exercises.forms import ProgramExercise
 from grader.programs.repairs import Repair
 from grader.replays.lockstep import Reach
 from grader.replays.on_case import FOR_A_CARD, on_case, opening
@@ -48,13 +48,13 @@ def watch(name: str, answer: Any) -> Replay:
         return watched(exercise, answer, missed, repair, Reach())
 
 
-def watchable(exercise: Exercise) -> bool:
+def watchable(exercise: Exercise) -> TypeGuard[ProgramExercise]:
     """Whether the answers to an exercise have lines of a device's own."""
-    return isinstance(exercise.kind, Programs) and not exercise.by_compiler
+    return isinstance(exercise, ProgramExercise) and not exercise.by_compiler
 
 
 def watched(
-    exercise: Exercise, answer: Any, check: str, repair: Repair | None = None, reach: Reach = FOR_A_CARD
+    exercise: ProgramExercise, answer: Any, check: str, repair: Repair | None = None, reach: Reach = FOR_A_CARD
 ) -> Replay:
     """An answer on the smallest case on which it misses this check; on a small one, where it misses none ("").
 

@@ -109,7 +109,7 @@ def _misses_none(exercise, answer, seed, thorough):
     cases = exercise.draw_cases(seed, thorough=thorough)
     with one_mlir_context():
         answers = collect(exercise.form, asks(exercise, cases), answer)
-        return LADDERS[type(exercise.kind)](exercise, cases, answers).first_miss() is None
+        return LADDERS[type(exercise)](exercise, cases, answers).first_miss() is None
 
 
 def mistaken(exercise, mistake):

@@ -27,14 +27,14 @@ def named(requirements) -> set[str]:
 
 @pytest.fixture
 def grader(root, tmp_path):
-    """Runs the command in a folder that is no course, in processes that find no extra."""
+    """Runs the command in a folder that is no course; processes find no extra, and the classroom in a clone only."""
     (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "sitecustomize.py").write_text(
-        f"import sys\nsys.modules.update(dict.fromkeys({of_the_extras(root)!r}))"
-    )
+    gone = of_the_extras(root)
     path = {"PYTHONPATH": f"{tmp_path / 'site'}{os.pathsep}{root}"}
 
-    def run(*arguments):
+    def run(*arguments, clone=False):
+        absent = gone if clone else [*gone, "grader.classroom"]
+        (tmp_path / "site" / "sitecustomize.py").write_text(f"import sys\nsys.modules.update(dict.fromkeys({absent}))")
         command = [sys.executable, "-m", "grader.cli", *map(str, arguments)]
         return subprocess.run(
             command, cwd=tmp_path, env={**os.environ, **path}, capture_output=True, text=True, timeout=120
@@ -72,8 +72,41 @@ def test_a_script_that_is_not_there_and_numbers_that_make_no_sense_are_status_2(
     assert done.returncode == 2 and "from 1 to 64" in done.stderr
 
 
-@pytest.mark.parametrize("arguments", [(), ("--help",), ("grade",), ("where", "case3")], ids=" ".join)
-def test_an_instructors_command_says_in_a_line_what_it_needs(grader, arguments):
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("launch",), "Missing argument 'SCRIPT'"),
+        (("launch", "script.py", "--processes", "many"), "valid integer"),
+        (("chips", "--nope"), "--nope"),
+        (("progress", "now"), "now"),
+        (("certificate", " "), "Whose certificate?"),
+        (("certificate", "Ada", "--student", "ada"), "`make grade`"),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, tuple) else "",
+)
+def test_what_is_typed_wrongly_is_told_in_a_line_with_status_2(grader, arguments, says):
     done = grader(*arguments)
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 2 and line.startswith("grader: ") and says in line
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",)], ids=str)
+def test_a_student_is_shown_the_commands_that_work_here(grader, arguments):
+    done = grader(*arguments)
+    assert done.returncode == 0 and "`make grade`" in " ".join(done.stdout.split())
+    assert all(command in done.stdout for command in ("launch", "progress", "certificate", "chips"))
+
+
+@pytest.mark.parametrize("arguments", [("grade",), ("where", "case3"), ("grade", "--help")], ids=" ".join)
+def test_an_instructors_command_says_in_a_line_what_it_needs(grader, arguments):
+    needs(grader(*arguments))
+
+
+def test_in_a_clone_where_only_the_students_side_is_installed_it_does_too(grader):
+    needs(grader("build", clone=True))
+    needs(grader("certificate", "Ada", "--student", "ada", clone=True))
+
+
+def needs(done):
     (line,) = done.stderr.splitlines()
     assert done.returncode == 2 and "clone" in line and "`make grade`" in line

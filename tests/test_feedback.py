@@ -19,7 +19,7 @@ from grader.arrays.words import as_inline_html
 from grader.exercises.verdict import Blamed, Outcome, Score, Verdict
 from grader.lessons import EXERCISES
 from grader.programs.origins import LONGEST_LINE, Line
-from grader.reviews.question import Text
+from grader.questions import Text
 
 HOSTILE = "<script>alert(1)</script> `<b>x</b>`"
 

@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 import subprocess
-import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,16 +24,12 @@ from grader.guide.syllabus import syllabus
 if TYPE_CHECKING:
     from grader.classroom.grading.loose import Records
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    help="Build the course, grade hand-ins, open the lab. Start with `grader grade NOTEBOOK`.",
-)
+HELP = "Build the course, grade hand-ins, open the lab. Start with `grader grade NOTEBOOK`."
+app = typer.Typer()
 out, err = terminal(), terminal(stderr=True)
 
 
-class Trouble(Exception):
+class Trouble(typer.TyperException):
     """Something the caller can put right; the text says what and how."""
 
 
@@ -101,26 +97,6 @@ def work() -> None:
     lines = list(fill(root_of(Path.cwd())))
     for line in lines or ["work/ has all lessons, as they are in course/."]:
         _say(line)
-
-
-@app.command()
-def launch() -> None:  # here for the list of commands alone: a student's command is run by `grader.cli`
-    """Run a script in several processes at once, as on several hosts."""
-
-
-@app.command()
-def progress() -> None:  # the same
-    """Show your points so far, and what comes next."""
-
-
-@app.command()
-def certificate() -> None:  # the same
-    """Write the page of one who has passed the capstone."""
-
-
-@app.command()
-def chips() -> None:  # the same
-    """List the TPU pods that programs are compiled for without them."""
 
 
 @app.command()
@@ -339,8 +315,10 @@ def gradescope(lesson: Annotated[str, typer.Argument(help="The lesson to grade t
 
 
 @app.command()
-def where(name: Annotated[str, typer.Argument(help="An exercise, such as case3.")]) -> None:
-    """Show where an exercise is declared, and where it is taught."""
+def where(
+    name: Annotated[str, typer.Argument(help="An exercise, such as case3, or a lesson, such as 07_matmul.")],
+) -> None:
+    """List every place that has to do with an exercise or a lesson."""
     from grader.classroom.course.where import places_of
 
     try:
@@ -375,11 +353,10 @@ def lab(
     raise typer.Exit(subprocess.call(session.command, cwd=session.folder, env=session.environment))
 
 
-def main() -> None:
-    """Run the command that was typed. Trouble is one clear text and exit status 2, never a traceback."""
+def run(command: typer.Typer, arguments: Sequence[str]) -> int | None:
+    """Run what was typed, and return the exit status; what an instructor can put right is Trouble."""
     without_addresses()
     try:
-        app()
-    except (Trouble, Unavailable, NoWalls) as trouble:
-        err.print(f"[red]grader:[/red] {escape(str(trouble))}", soft_wrap=True)
-        sys.exit(2)
+        return command(arguments, prog_name="grader", standalone_mode=False)
+    except (Unavailable, NoWalls) as trouble:
+        raise Trouble(str(trouble)) from None

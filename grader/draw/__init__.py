@@ -9,104 +9,104 @@ All of them have one grammar:
 - what has no colour of its own has the page's.
 
 Pointing at a block, or choosing a device below, lights what the same device holds in every array of the picture.
+
+A picture that only one lesson draws lies in that lesson's `pictures/`; its name is here all the same.
 """
+
+import importlib
+from typing import Any
 
 from grader.arrays.blocks import Blocks, blocks, blocks_of
 from grader.draw.bars import bars, bytes_sent
-from grader.draw.biases import bias_once
-from grader.draw.brackets import laid_out
-from grader.draw.brought import brought
-from grader.draw.calls import calls
 from grader.draw.changes import change
 from grader.draw.collectives import buffers, collective
-from grader.draw.crossings import crossings
 from grader.draw.curves import curves
-from grader.draw.descents import descent
-from grader.draw.dimensions import dimensions
-from grader.draw.dispatch import dispatch
-from grader.draw.exchanges import exchanges
 from grader.draw.films import Film, film, ring, turning
 from grader.draw.flows import flow
 from grader.draw.gallery import specs
 from grader.draw.grids import groups, mesh, route
-from grader.draw.hosts import hosts
-from grader.draw.ladders import ladder
 from grader.draw.lanes import Meeting, lanes
-from grader.draw.lattices import lattice
 from grader.draw.layouts import compare, devices, shards, text
-from grader.draw.levels import levels
 from grader.draw.lines import growth
-from grader.draw.logsumexp import logsumexp
-from grader.draw.mapped import mapped
 from grader.draw.matmuls import matmul
-from grader.draw.mirrors import mirror
-from grader.draw.needs import needs
 from grader.draw.picture import Picture
 from grader.draw.places import placement
-from grader.draw.pods import pod
-from grader.draw.products import products
 from grader.draw.spans import spans
 from grader.draw.stripes import stripes
-from grader.draw.tables import table
 from grader.draw.timetables import timetable
-from grader.draw.triangles import triangles
-from grader.draw.ways import ways
 from grader.timetables import interleaved, simulate
 
+# Where in `grader.lessons` a picture is that only one lesson draws. It is imported when it is first asked for.
+_OF_A_LESSON = {
+    "bias_once": "shard_map.pictures.biases",
+    "brought": "multihost.pictures.brought",
+    "calls": "sharp_bits.pictures.calls",
+    "crossings": "cost.pictures.crossings",
+    "descent": "data_parallel.pictures.descents",
+    "dimensions": "explicit.pictures.dimensions",
+    "dispatch": "experts.pictures.dispatch",
+    "exchanges": "multihost.pictures.exchanges",
+    "hosts": "multihost.pictures.hosts",
+    "ladder": "cost.pictures.ladders",
+    "laid_out": "shardings.pictures.brackets",
+    "lattice": "shard_map.pictures.lattices",
+    "levels": "fsdp.pictures.levels",
+    "logsumexp": "collectives.pictures.logsumexp",
+    "mapped": "shard_map.pictures.mapped",
+    "mirror": "gradients.pictures.mirrors",
+    "needs": "automatic.pictures.needs",
+    "pod": "real_chips.pictures.pods",
+    "products": "matmul.pictures.products",
+    "table": "gradients.pictures.tables",
+    "triangles": "long_context.pictures.triangles",
+    "ways": "cost.pictures.ways",
+}
+
 __all__ = [
-    "stripes",
-    "spans",
-    "products",
-    "mirror",
-    "mapped",
-    "needs",
-    "logsumexp",
-    "growth",
-    "lattice",
-    "lanes",
-    "Meeting",
-    "ladder",
-    "hosts",
-    "interleaved",
-    "flow",
-    "crossings",
-    "laid_out",
     "Blocks",
     "Film",
+    "Meeting",
     "Picture",
     "bars",
-    "bias_once",
     "blocks",
     "blocks_of",
-    "brought",
     "buffers",
     "bytes_sent",
-    "calls",
     "change",
     "collective",
     "compare",
     "curves",
-    "descent",
     "devices",
-    "dimensions",
-    "dispatch",
-    "exchanges",
     "film",
+    "flow",
     "groups",
-    "levels",
+    "growth",
+    "interleaved",
+    "lanes",
     "matmul",
     "mesh",
     "placement",
-    "pod",
     "ring",
     "route",
     "shards",
     "simulate",
+    "spans",
     "specs",
-    "table",
+    "stripes",
     "text",
     "timetable",
-    "triangles",
     "turning",
-    "ways",
+    *_OF_A_LESSON,
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_A_LESSON:
+        raise AttributeError(f"module 'grader.draw' has no attribute {name!r}")
+    home = importlib.import_module(f"grader.lessons.{_OF_A_LESSON[name]}")
+    globals()[name] = found = getattr(home, name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -5,6 +5,14 @@ from grader.arrays.numbers import ROUNDINGS
 from grader.exercises.answers import Layout
 from grader.exercises.case import Case, Draw
 from grader.exercises.exercise import Exercise, Mistake
+from grader.exercises.forms import (
+    FunctionExercise,
+    PodExercise,
+    ProcessExercise,
+    ProgramExercise,
+    TableExercise,
+    TimetableExercise,
+)
 from grader.exercises.limits import (
     Besides,
     ByCompiler,
@@ -41,6 +49,7 @@ __all__ = [
     "Draw",
     "Exercise",
     "Flops",
+    "FunctionExercise",
     "Layout",
     "ManualAlong",
     "Meanwhile",
@@ -52,9 +61,14 @@ __all__ = [
     "InPlace",
     "InTurns",
     "PeakBytes",
+    "PodExercise",
+    "ProcessExercise",
+    "ProgramExercise",
     "Roots",
     "Steps",
+    "TableExercise",
     "TakenInside",
+    "TimetableExercise",
     "Turns",
     "Without",
     "Written",

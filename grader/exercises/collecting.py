@@ -13,41 +13,22 @@ from typing import Any
 
 import jax
 
-from grader.arrays.laid import holds_arrays
 from grader.arrays.meshes import no_mesh
-from grader.exercises import forms
-from grader.exercises.answers import Answer, Ask, Layout, Problem
+from grader.exercises.answers import Answer, Ask, Problem
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
-from grader.exercises.forms import FORMS, Form
+from grader.exercises.forms import FORMS
 from grader.jax_versions import Spot, one_mlir_context
 from grader.programs.origins import line_of_a_cell
 from grader.programs.program import Refused, trace
 
 # The files through which a student's code is called: they are none of its own.
-CALLED_THROUGH = (__file__, forms.__file__, trace.__code__.co_filename)
+CALLED_THROUGH = (__file__, *map(inspect.getfile, FORMS.values()), trace.__code__.co_filename)
 
 
 def asks(exercise: Exercise, cases: Sequence[Case]) -> list[Ask]:
     """What the cases of an exercise ask, in their order."""
-    return [
-        Ask(
-            case.mesh,
-            {name: _unvalued(argument) for name, argument in exercise.kind.asked(case).items()},
-            case.key,
-            case.explicit,
-            exercise.barred,
-            _unvalued(case.cotangents),
-            case.pod,
-        )
-        for case in cases
-    ]
-
-
-def _unvalued(argument: Any) -> Any:
-    if not holds_arrays(argument):
-        return argument
-    return jax.tree.map(lambda a: Layout(a.value.shape, str(a.value.dtype), a.spec), argument)
+    return [exercise.ask(case) for case in cases]
 
 
 def collect(form: str, questions: Sequence[Ask], work: Any) -> list[Answer]:
@@ -58,7 +39,7 @@ def collect(form: str, questions: Sequence[Ask], work: Any) -> list[Answer]:
         return [_guarded(FORMS[form], work, ask) for ask in questions]
 
 
-def _guarded(form: Form, work: Any, ask: Ask) -> Answer:
+def _guarded(form: type[Exercise], work: Any, ask: Ask) -> Answer:
     try:
         return form.answer(work, ask)
     except Refused as refusal:

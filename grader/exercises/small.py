@@ -10,6 +10,7 @@ import numpy as np
 from grader.arrays.laid import holds_arrays
 from grader.exercises.case import Case, Draw
 from grader.exercises.exercise import Exercise
+from grader.exercises.forms import ProgramExercise
 
 AXES_UP_TO = (2, 4, 8)  # an axis of a mesh has so many devices at most
 COUNTED = 32  # entries of an array that are counted on; those of a larger one are drawn from 1 to 9
@@ -39,7 +40,7 @@ class SmallDraw(Draw):
         return numbers.reshape(shape).astype(np.float32)
 
 
-def small_cases(exercise: Exercise) -> Iterator[Case]:
+def small_cases(exercise: ProgramExercise) -> Iterator[Case]:
     """The exercise's cases: the least data first, kind of mesh by kind of mesh, the smaller before the larger.
 
     What it cannot be asked on is left out.
@@ -61,9 +62,7 @@ def _options(case: Case) -> str:
 
 
 def _drawn(exercise: Exercise, draw: Draw) -> list[Case]:
-    assert exercise.drawn is not None
     try:
-        drawn = exercise.drawn(draw)
-        return [drawn] if isinstance(drawn, Case) else list(drawn)
+        return exercise.cases_of(draw)
     except Exception:  # some exercises need more devices, or longer arrays, than this
         return []

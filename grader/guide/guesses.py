@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any
 
-from grader.reviews.question import Text
+from grader.questions import Text
 
 NEAR_ENOUGH = 0.05  # relative
 

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 
 from grader.guide.syllabus import exercise_text
-from grader.reviews.question import Text
+from grader.questions import Text
 
 _asked: Counter[str] = Counter()  # in this kernel
 

@@ -22,7 +22,7 @@ from grader.exercises.verdict import Verdict
 from grader.guide.attempts import folder
 from grader.guide.carving import carved
 from grader.guide.syllabus import LessonText, syllabus
-from grader.reviews.question import Text
+from grader.questions import Text
 
 MODULE = "mine"  # the folder, so that `from mine.tp_block import tp_block` is Python too
 NO_MODULE = "Your module is with your own notebooks, and is not there while hand-ins are graded."

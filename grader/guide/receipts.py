@@ -13,7 +13,7 @@ from pathlib import Path
 
 from grader.guide.attempts import attempts
 from grader.guide.progress import Standing, progress
-from grader.reviews.question import Text
+from grader.questions import Text
 
 NOTEBOOK = "JPY_SESSION_NAME"  # where Jupyter tells a kernel which notebook it serves
 FOLDER_OF_COPIES = "handed_in"

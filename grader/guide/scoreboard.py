@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from grader.arrays.words import as_inline_html
 from grader.exercises.compilers import compilers_bytes, par
 from grader.exercises.exercise import Exercise
+from grader.exercises.forms import ProgramExercise
 from grader.exercises.verdict import Score
 from grader.guide.attempts import Attempt, attempts
 from grader.guide.progress import NO_LESSONS
@@ -79,7 +80,8 @@ def scoreboard(lesson: str) -> Scoreboard:
         return Scoreboard((), NO_LESSONS)
     if lesson not in texts:
         raise ValueError(f"There is no lesson {lesson!r}; there are {', '.join(texts)}.")
-    rivals = [EXERCISES[text.name] for text in texts[lesson] if EXERCISES[text.name].against_compiler]
+    asked = [EXERCISES[text.name] for text in texts[lesson]]
+    rivals = [one for one in asked if isinstance(one, ProgramExercise) and one.against_compiler]
     made = attempts()
     return Scoreboard(tuple(_round(exercise, made) for exercise in rivals), NOTE if rivals else NO_RIVAL)
 

@@ -18,10 +18,10 @@ from grader.arrays.described import (
 from grader.arrays.numbers import close, same_value
 from grader.arrays.words import enumeration
 from grader.exercises.answers import Answer, Problem, Value
+from grader.exercises.calling import NOTHING
 from grader.exercises.case import Case
 from grader.exercises.errors import meaning, stopped
-from grader.exercises.exercise import Exercise
-from grader.exercises.forms import NOTHING
+from grader.exercises.forms import FunctionExercise
 from grader.exercises.plain import NO_PLAIN_VALUE
 from grader.judging.differing import Difference, first_difference, how_many, short, shown_whole
 from grader.judging.evidence import evidence
@@ -74,6 +74,8 @@ class FunctionLadder(Ladder):
     The way is told, and earns nothing: only the process in which the function ran can see it, and there the function
     may change what is seen.
     """
+
+    exercise: FunctionExercise
 
     @property
     def rungs(self) -> Sequence[Rung]:
@@ -207,7 +209,7 @@ def _kind_due(expected: Any) -> str:
     return "What is due is a word." if isinstance(expected, str) else ""
 
 
-def _wrong_result(exercise: Exercise, case: Case, answer: Answer) -> str:
+def _wrong_result(exercise: FunctionExercise, case: Case, answer: Answer) -> str:
     expected = expected_value(exercise, case)
     if isinstance(expected, ValueError):
         return _should_raise(case, answer, expected)
@@ -222,7 +224,7 @@ def _wrong_result(exercise: Exercise, case: Case, answer: Answer) -> str:
     return worded(lambda: _differing(exercise, case, value, expected))
 
 
-def _differing(exercise: Exercise, case: Case, value: Any, expected: Any) -> str:
+def _differing(exercise: FunctionExercise, case: Case, value: Any, expected: Any) -> str:
     if lies_on_devices(expected):
         return _called(case, difference(value, expected, close), ":")
     if shown_whole(value, expected):
@@ -240,7 +242,7 @@ def _called(case: Case, words: str, mark: str) -> str:
     return f"Called with {given}{mark} {words}" if len(given) <= IN_WORDS else words[:1].upper() + words[1:]
 
 
-def _wrong_entries(exercise: Exercise, case: Case, value: Any, expected: Any) -> tuple[Any, Any]:
+def _wrong_entries(exercise: FunctionExercise, case: Case, value: Any, expected: Any) -> tuple[Any, Any]:
     """Two values, of two dicts only the entries by which they differ: an exercise may call unequal ones the same."""
     if not isinstance(expected, Mapping) or not isinstance(value, Mapping):
         return value, expected
@@ -250,7 +252,9 @@ def _wrong_entries(exercise: Exercise, case: Case, value: Any, expected: Any) ->
     return found, due
 
 
-def _first_in_list(exercise: Exercise, case: Case, value: Sequence[Any], expected: Sequence[Any]) -> Difference | None:
+def _first_in_list(
+    exercise: FunctionExercise, case: Case, value: Sequence[Any], expected: Sequence[Any]
+) -> Difference | None:
     """The first entry with which a list no longer begins as the one that is due, compared as the exercise compares.
     Where that cannot compare beginnings, the first entry that is unequal."""
 

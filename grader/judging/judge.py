@@ -10,7 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from grader.exercises.answers import Answer, Script
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
-from grader.exercises.forms import Form, Functions, PodPrograms, Processes, Programs, Tables, Timetables
+from grader.exercises.forms import (
+    FunctionExercise,
+    PodExercise,
+    ProcessExercise,
+    ProgramExercise,
+    TableExercise,
+    TimetableExercise,
+)
 from grader.exercises.verdict import Verdict
 from grader.jax_versions import one_mlir_context
 from grader.judging import together
@@ -27,13 +34,13 @@ from grader.processes.launch import Launch
 from grader.programs.program import Program
 from grader.programs.repairs import Repair
 
-LADDERS: Mapping[type[Form], type[Ladder]] = {
-    Programs: ProgramLadder,
-    PodPrograms: PodLadder,
-    Functions: FunctionLadder,
-    Timetables: TimetableLadder,
-    Tables: TableLadder,
-    Processes: ProcessLadder,
+LADDERS: Mapping[type[Exercise], type[Ladder]] = {
+    ProgramExercise: ProgramLadder,
+    PodExercise: PodLadder,
+    FunctionExercise: FunctionLadder,
+    TimetableExercise: TimetableLadder,
+    TableExercise: TableLadder,
+    ProcessExercise: ProcessLadder,
 }
 
 
@@ -52,18 +59,18 @@ def judge(
     if len(cases) != len(answers):
         raise ValueError(f"{exercise.name}: {len(cases)} cases, but {len(answers)} answers")
     with one_mlir_context():
-        return LADDERS[type(exercise.kind)](exercise, cases, answers, {Program: executed, Script: started}).verdict()
+        return LADDERS[type(exercise)](exercise, cases, answers, {Program: executed, Script: started}).verdict()
 
 
 def first_repair(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer]) -> Repair | None:
     """The one change after which these answers would not miss the check that they miss; None where none is found."""
-    ladder = LADDERS[type(exercise.kind)](exercise, cases, answers)
+    ladder = LADDERS[type(exercise)](exercise, cases, answers)
     missed = ladder.first_miss()
     return ladder.repairs(ladder.rungs[missed[0]].check, missed[1])[0] if missed else None
 
 
 def first_missed(exercise: Exercise, case: Case, answer: Answer) -> tuple[str, str]:
     """The check that an answer misses on a case, and the first difference; no mistake is looked for. "" for none."""
-    ladder = LADDERS[type(exercise.kind)](exercise, [case], [answer])
+    ladder = LADDERS[type(exercise)](exercise, [case], [answer])
     missed = ladder.first_miss()
     return (ladder.rungs[missed[0]].check, missed[2].words) if missed else ("", "")

@@ -20,7 +20,7 @@ from grader.arrays.numbers import same_value
 from grader.exercises.answers import Answer, Problem, Script, Value
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
-from grader.exercises.exercise import Exercise, Mistake
+from grader.exercises.exercise import Exercise, Mistake, ValueExercise
 from grader.exercises.verdict import Blamed, Outcome, Score, Verdict
 from grader.judging import together
 from grader.judging.behaviour import Execution
@@ -216,7 +216,8 @@ class Ladder(ABC):
         found = self.done[k]
         if isinstance(found, Problem):
             return any(same_problem(found, wrong) for wrong in self.mistaken(mistake, k))
-        if self.exercise.same is None or not isinstance(found, Value):
+        own_way = isinstance(self.exercise, ValueExercise) and self.exercise.same is not None
+        if not own_way or not isinstance(found, Value):
             return True
         made = (wrong.value for wrong in self.mistaken(mistake, k) if isinstance(wrong, Value))
         return any(same_value(found.value, value) for value in made)

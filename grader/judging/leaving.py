@@ -12,7 +12,7 @@ import numpy as np
 from grader.arrays.described import HELD, built, is_observed
 from grader.exercises.answers import Answer, Value
 from grader.exercises.case import Case
-from grader.exercises.exercise import Exercise
+from grader.exercises.forms import FunctionExercise
 from grader.exercises.plain import plain
 from grader.judging.differing import short
 from grader.judging.single_numbers import is_number
@@ -30,7 +30,7 @@ PARTS_LEFT: Mapping[str, slice] = {
 }
 
 
-def passed_over(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer], failing: int) -> str:
+def passed_over(exercise: FunctionExercise, cases: Sequence[Case], answers: Sequence[Answer], failing: int) -> str:
     """Which entries of an argument a function leaves out of account, in every case; "" where there are none.
 
     Where what is due is a dict of numbers: there it is seen which entries may be left out, one by one.
@@ -57,7 +57,7 @@ def passed_over(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Ans
     return ""
 
 
-def cut_short(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer], failing: int) -> str:
+def cut_short(exercise: FunctionExercise, cases: Sequence[Case], answers: Sequence[Answer], failing: int) -> str:
     """What is left out of a list that was given, in every case, wherever its devices then are; "" where nothing is."""
     tried = [(case, answer.value) for case, answer in zip(cases, answers, strict=True) if isinstance(answer, Value)]
     begun = time.process_time()
@@ -76,7 +76,7 @@ def cut_short(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answe
     return ""
 
 
-def _due_of(exercise: Exercise, case: Case, name: str, end: slice) -> Any:
+def _due_of(exercise: FunctionExercise, case: Case, name: str, end: slice) -> Any:
     given = copy.deepcopy(dict(case.arguments))
     given[name] = given[name][end]
     try:
@@ -102,7 +102,7 @@ def _listed(entries: Any) -> Sequence[Any]:
     return entries if plain_ones else ()
 
 
-def _may_lack(exercise: Exercise, case: Case, answer: Value, name: str, one: Any) -> bool:
+def _may_lack(exercise: FunctionExercise, case: Case, answer: Value, name: str, one: Any) -> bool:
     """Whether each number of an answer is between what is due without an entry and none: then it may be left out."""
     if one not in case.arguments[name]:
         return True
@@ -114,18 +114,18 @@ def _may_lack(exercise: Exercise, case: Case, answer: Value, name: str, one: Any
     )
 
 
-def _away(exercise: Exercise, tried: Sequence[tuple[Case, Value]], name: str, left: Sequence[Any]) -> float:
+def _away(exercise: FunctionExercise, tried: Sequence[tuple[Case, Value]], name: str, left: Sequence[Any]) -> float:
     """How far answers are, all together, from what is due without these entries."""
     pairs = ((_due_without(exercise, case, name, left) or {}, answer.value) for case, answer in tried)
     return sum(abs(found.get(key, 0) - due.get(key, 0)) for due, found in pairs for key in {**due, **found})
 
 
-def _comes_to(exercise: Exercise, case: Case, answer: Value, name: str, left: Sequence[Any]) -> bool:
+def _comes_to(exercise: FunctionExercise, case: Case, answer: Value, name: str, left: Sequence[Any]) -> bool:
     due = _due_without(exercise, case, name, left)
     return due is not None and same_answer(exercise, case, answer.value, due)
 
 
-def _due_without(exercise: Exercise, case: Case, name: str, left: Sequence[Any]) -> Any:
+def _due_without(exercise: FunctionExercise, case: Case, name: str, left: Sequence[Any]) -> Any:
     given = copy.deepcopy(dict(case.arguments))
     given[name] = type(given[name])(one for one in given[name] if one not in left)
     try:

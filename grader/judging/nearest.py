@@ -27,7 +27,7 @@ from grader.arrays.described import built
 from grader.arrays.numbers import same_value
 from grader.exercises.answers import Answer, Problem, Value
 from grader.exercises.case import Case
-from grader.exercises.exercise import Exercise
+from grader.exercises.forms import FunctionExercise
 from grader.exercises.plain import plain
 from grader.judging.changes import changed_once
 from grader.judging.single_numbers import is_number
@@ -50,7 +50,7 @@ class _TooLong(BaseException):
     """A changed function goes on and on. What it calls may catch exceptions, but not this."""
 
 
-def nearest_function(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer], failing: int) -> str:
+def nearest_function(exercise: FunctionExercise, cases: Sequence[Case], answers: Sequence[Answer], failing: int) -> str:
     """What the answers to all cases are the results of, in words, or else one wrong entry of dicts; "" where no change
     comes to them."""
     order = [failing, *(k for k in range(len(cases)) if k != failing)]
@@ -104,7 +104,7 @@ def _made(function: Callable[..., Any], cases: Sequence[Case], k: int) -> Any:
         return error
 
 
-def _is(exercise: Exercise, case: Case, answer: Answer, made: Any, key: str) -> bool:
+def _is(exercise: FunctionExercise, case: Case, answer: Answer, made: Any, key: str) -> bool:
     """Whether an answer, or its entry under a key, is what was made."""
     if isinstance(made, BaseException):
         return key == ALL_OF_IT and isinstance(answer, Problem) and answer.error == type(made).__name__
@@ -168,7 +168,7 @@ def _bounded() -> Iterator[None]:
         sys.setprofile(before)
 
 
-def _ways(exercise: Exercise, case: Case) -> Iterator[tuple[str, Callable[..., Any]]]:
+def _ways(exercise: FunctionExercise, case: Case) -> Iterator[tuple[str, Callable[..., Any]]]:
     """Changed functions, for as long as there is time."""
     try:
         source = _source(exercise)
@@ -261,7 +261,7 @@ class Source:
 
 
 @functools.lru_cache(maxsize=16)
-def _source(exercise: Exercise) -> Source:
+def _source(exercise: FunctionExercise) -> Source:
     source, known = Source({}, {}), set()
     waiting = [inspect.unwrap(exercise.formula or exercise.reference)]
     while waiting:

@@ -15,7 +15,7 @@ from grader.arrays.numbers import close, same_value
 from grader.exercises.answers import Problem, Script
 from grader.exercises.case import Case
 from grader.exercises.errors import in_plain_words, meaning
-from grader.exercises.exercise import Exercise
+from grader.exercises.forms import ProcessExercise
 from grader.exercises.plain import plain
 from grader.judging import together
 from grader.judging.differing import first_difference, short, shown_whole
@@ -31,6 +31,7 @@ from grader.processes.launch import Launch
 class ProcessLadder(Ladder):
     """Two rungs: all processes end; each returns what the reference says for it."""
 
+    exercise: ProcessExercise
     runs = Script
 
     @property
@@ -110,7 +111,7 @@ def _alike(case: Case, one: Done, other: Done) -> bool:
     return isinstance(one, Launch) and isinstance(other, Launch) and together.same_course(one, other)
 
 
-def _expected(exercise: Exercise, case: Case) -> list[Any]:
+def _expected(exercise: ProcessExercise, case: Case) -> list[Any]:
     """What each process has to return."""
     count = case.mesh["processes"]
     return [plain(exercise.reference(number, count, **built(dict(case.arguments)))) for number in range(count)]

@@ -14,6 +14,7 @@ from typing import Any
 from grader.exercises.case import Case
 from grader.exercises.compilers import compilers_bytes, par
 from grader.exercises.exercise import Mistake
+from grader.exercises.forms import ProgramExercise
 from grader.exercises.verdict import Blamed, Score
 from grader.judging import costs, results
 from grader.judging.behaviour import Execution, same_behaviour, same_blocks, same_results
@@ -36,6 +37,7 @@ OF_DIVISION = "layout", "communication"  # checks that hang on how arrays are di
 class ProgramLadder(Ladder):
     """The values are worth a half, what they cost the rest."""
 
+    exercise: ProgramExercise
     runs = Program
 
     @property

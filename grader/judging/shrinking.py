@@ -10,6 +10,7 @@ from typing import Any
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
 from grader.exercises.exercise import Exercise
+from grader.exercises.forms import ProgramExercise
 from grader.exercises.small import small_cases
 from grader.judging.describing import describe
 from grader.judging.judge import first_missed
@@ -36,7 +37,7 @@ def tried(exercise: Exercise, cases: Iterable[Case], work: Any) -> Iterator[Prob
     return (Probe(case, *first_missed(exercise, case, program)) for case, program in _programs(exercise, cases, work))
 
 
-def smallest(exercise: Exercise, work: Any, check: str) -> Probe:
+def smallest(exercise: ProgramExercise, work: Any, check: str) -> Probe:
     """The smallest case on which it misses this check; for one that misses none, a small one on the first mesh.
 
     There nothing is judged: it was, on the exercise's own cases.

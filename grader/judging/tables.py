@@ -17,6 +17,7 @@ from grader.exercises.answers import Problem, Value
 from grader.exercises.case import Case
 from grader.exercises.errors import in_plain_words
 from grader.exercises.exercise import Mistake
+from grader.exercises.forms import TableExercise
 from grader.exercises.plain import NO_PLAIN_VALUE
 from grader.exercises.verdict import Blamed, Outcome, Verdict, told_rows
 from grader.judging.differing import short
@@ -58,6 +59,7 @@ NO_SUCH_WORD = "It is none of the words to choose from. Which of them do you mea
 class TableLadder(Ladder):
     """A rung for each row, each worth an equal share and independent of the others."""
 
+    exercise: TableExercise
     between = " "
 
     @property

@@ -11,13 +11,13 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.described import built, of_other_numbers
 from grader.arrays.numbers import same_value
 from grader.exercises.case import Case
-from grader.exercises.exercise import Exercise
+from grader.exercises.exercise import Exercise, ValueExercise
 from grader.exercises.plain import plain
 
 NO_VALUE = "The answer should be a plain value."
 
 
-def same_answer(exercise: Exercise, case: Case, one: Any, other: Any) -> bool:
+def same_answer(exercise: ValueExercise, case: Case, one: Any, other: Any) -> bool:
     """Whether two values answer a case alike: `exercise.same` decides where there is one."""
     due = plain(other)
     try:

@@ -1,6 +1,7 @@
 """All exercises, by name.
 
-A lesson's are a package, named as the lesson is; each file says which sections (§) of the text it covers.
+A lesson is a package, named as the lesson is: files that declare its exercises, and say which sections (§) of the text
+they cover; `review`, the questions that later lessons ask; and `pictures`, which only this lesson draws.
 """
 
 from __future__ import annotations
@@ -11,28 +12,37 @@ import importlib
 import json
 import pkgutil
 from pathlib import Path
+from typing import Any
 
 from grader.exercises import Exercise
 
+EXERCISES: dict[str, Exercise]  # made when it is first asked for: a review and a picture need none
+DECLARE_NONE = ("review", "pictures")  # of a lesson's modules
+POINTS = Path("lessons", "points.json")  # in the package: what a course of somebody's own gives; the build writes it
 
-def _load() -> dict[str, Exercise]:
+
+def __getattr__(name: str) -> Any:
+    if name != "EXERCISES":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _declared()
+
+
+@functools.cache
+def _declared() -> dict[str, Exercise]:
     found: dict[str, Exercise] = {}
     for info in sorted(pkgutil.walk_packages(__path__, f"{__name__}."), key=lambda info: info.name):
-        for value in vars(importlib.import_module(info.name)).values():
-            if isinstance(value, Exercise) and found.setdefault(value.name, value) is not value:
-                raise ValueError(f"two exercises are named {value.name}")
+        if not set(info.name.split(".")) & set(DECLARE_NONE):
+            for value in vars(importlib.import_module(info.name)).values():
+                if isinstance(value, Exercise) and found.setdefault(value.name, value) is not value:
+                    raise ValueError(f"two exercises are named {value.name}")
     return found
-
-
-EXERCISES = _load()
-POINTS = Path("lessons", "points.json")  # in the package: what a course of somebody's own gives; the build writes it
 
 
 def find(name: str) -> Exercise:
     """The exercise of this name; LookupError names the nearest ones."""
-    if name in EXERCISES:
-        return EXERCISES[name]
-    near = difflib.get_close_matches(name, EXERCISES, n=3, cutoff=0.4)
+    if name in _declared():
+        return _declared()[name]
+    near = difflib.get_close_matches(name, _declared(), n=3, cutoff=0.4)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     raise LookupError(f"There is no exercise named {name!r}.{hint}")
 

@@ -27,7 +27,7 @@ from grader.exercises.answers import Ask, Problem, Value
 from grader.exercises.as_json import question_from_json, to_json
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
-from grader.exercises.exercise import Exercise
+from grader.exercises.forms import FunctionExercise
 from grader.exercises.plain import plain
 from grader.judging.judge import judge
 from grader.programs.program import Refused
@@ -226,7 +226,7 @@ def test_hostile_and_hopeless_answers_become_problems(answer, kind):
     ],
 )
 def test_a_forged_observation_is_a_wrong_answer_and_no_crash(forged):
-    exercise = Exercise("placed", points=1, reference=lambda x: x + x, form="function")
+    exercise = FunctionExercise("placed", points=1, reference=lambda x: x + x)
     case = Case({"x": OnDevices(V, FRONT, P("x"))})
     found = judge(exercise, [case], [across(Value(forged))])
     assert found.points == 0 and "should" in found.words
@@ -238,7 +238,7 @@ def test_everything_deep_is_refused_or_said_shortly():
         deep = [deep]
     (found,) = collect("function", [Ask({}, {})], lambda: deep)
     assert isinstance(found, Problem) and found.error == "RecursionError"
-    exercise = Exercise("placed", points=1, reference=lambda x: x + x, form="function")
+    exercise = FunctionExercise("placed", points=1, reference=lambda x: x + x)
     case = Case({"x": OnDevices(V, FRONT, P("x"))})
     huge = Value({str(k): {"a": list(range(10))} for k in range(2000)})
     assert len(judge(exercise, [case], [huge]).words) < 500
@@ -303,7 +303,7 @@ def test_what_does_not_take_the_place_of_what_was_given_is_noticed(step, says):
 
 @pytest.mark.parametrize("barred", [FROM_HOST, ""])
 def test_only_exercises_that_ask_for_it_mind_the_host(barred):
-    exercise = Exercise("placed", points=1, reference=MOVES["across"][0], form="function", barred=barred)
+    exercise = FunctionExercise("placed", points=1, reference=MOVES["across"][0], barred=barred)
     cases = [Case({"x": OnDevices(V, FRONT, P("x"))})]
     answers = across(collect("function", across(asks(exercise, cases)), MOVES["numpy"][0]))
     found = judge(exercise, cases, answers)
@@ -312,7 +312,7 @@ def test_only_exercises_that_ask_for_it_mind_the_host(barred):
 
 
 def test_where_it_lies_comes_before_how_it_came():
-    exercise = Exercise("placed", points=1, reference=MOVES["across"][0], form="function", barred=FROM_HOST)
+    exercise = FunctionExercise("placed", points=1, reference=MOVES["across"][0], barred=FROM_HOST)
     cases = [Case({"x": OnDevices(V, FRONT, P("x"))})]
     found = judge(exercise, cases, collect("function", asks(exercise, cases), MOVES["recut"][0]))
     assert "device 4 should hold [0:2]; it holds [0:8]" in found.words and "host" not in found.words

@@ -14,7 +14,7 @@ from passages import passages, solution_blocks, solution_lines
 
 from grader.classroom.course.build import build, lessons, pair, stale, store_outputs
 from grader.classroom.course.notebook import answer_expression, checked, checks, grade_id, restore
-from grader.exercises.forms import Programs
+from grader.exercises.forms import ProgramExercise
 from grader.lessons import EXERCISES
 
 
@@ -148,7 +148,7 @@ def test_the_wheel_is_enough_for_a_student_and_says_what_an_instructor_needs(whe
 def programs(nb):
     """The cells that answer with a program. (The reference of a function is an answer, however it is written.)"""
     answers = [cell for cell in nb.cells if "answer" in cell.metadata]
-    return [cell for cell in answers if isinstance(EXERCISES[cell.metadata.answer].kind, Programs)]
+    return [cell for cell in answers if isinstance(EXERCISES[cell.metadata.answer], ProgramExercise)]
 
 
 def test_no_trace_of_a_solution_mark_or_a_path_is_released(root):

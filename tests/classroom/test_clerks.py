@@ -134,14 +134,14 @@ def test_a_page_that_cannot_be_written_is_said(course):
 
 
 def test_where_nothing_can_be_run_it_is_said_once(course, monkeypatch, capsys):
-    from grader.classroom import commands
+    from grader import cli
 
     file = classes.submit(course, "dot", mini.solved(course))
     monkeypatch.chdir(course)
     monkeypatch.setattr(sys, "argv", ["grader", "grade", str(file)])
     monkeypatch.setattr("grader.classroom.grading.loose._graded", no_template)
     with pytest.raises(SystemExit) as end:
-        commands.main()
+        cli.main()
     said = capsys.readouterr().err
     assert end.value.code == 2 and "did not start" in said and "Traceback" not in said
 

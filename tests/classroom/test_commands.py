@@ -11,7 +11,7 @@ from grader import cli
 from grader.classroom.book import website
 from grader.classroom.commands import app
 
-COMMANDS = [command.callback.__name__ for command in app.registered_commands]
+COMMANDS = [command.callback.__name__ for part in (app, cli.students) for command in part.registered_commands]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

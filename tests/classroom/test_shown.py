@@ -6,6 +6,7 @@ import ast
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -83,6 +84,14 @@ def test_what_runs_behind_the_walls_is_there_and_in_the_key_of_a_run():
     assert needed <= hashed(*shown.shown())
 
 
+def test_what_is_shown_of_a_lesson_needs_nothing_that_is_withheld():
+    """Its review and its pictures: whatever they import is there, and what that imports, and so on."""
+    own = [module for module in names("lessons") if {"review", "pictures"} & {*module.split(".")}]
+    needed = closure(own, without=("__init__.py",))  # (the package's own imports nothing before it is asked to)
+    assert {"lessons/rings/review.py", "lessons/cost/pictures/ways.py"} <= needed
+    assert needed - hashed(*shown.shown()) == {"lessons/__init__.py"}  # which has a stand-in
+
+
 def test_what_decides_is_in_the_key_of_a_verdict():
     needed = closure([*names("classroom/verdicts"), *names("judging"), *names("lessons")])
     assert {"judging/judge.py", "feedback.py", "classroom/verdicts/judge.py"} <= needed
@@ -115,7 +124,12 @@ print(json.dumps(moved))
 def expected(file: str) -> list[bool]:
     """Whether the key of a run, and that of a verdict, is another when this file is."""
     top = file.split("/")[0]
-    if file.startswith(("classroom/inside/", "classroom/__init__")) or top not in ("classroom", *WITHHELD):
+    of_a_lesson = re.fullmatch(r"lessons/\w+/(__init__|review|pictures/\w+)\.py", file)
+    if (
+        of_a_lesson
+        or file.startswith(("classroom/inside/", "classroom/__init__"))
+        or top not in ("classroom", *WITHHELD)
+    ):
         return [True, True]
     return [False, top in ("lessons", "judging") or file.startswith("classroom/verdicts/")]
 
@@ -153,7 +167,7 @@ def test_a_place_without_files_is_an_error(tmp_path):
         version(PACKAGE / "nowhere.py")
 
 
-@pytest.mark.parametrize("table", ["WITHHELD", "INSIDE"])
+@pytest.mark.parametrize("table", ["WITHHELD", "INSIDE", "OF_A_LESSON"])
 def test_a_name_of_something_that_is_gone_is_an_error(monkeypatch, table):
     monkeypatch.setattr(shown, table, (*getattr(shown, table), "solutions"))
     with pytest.raises(FileNotFoundError, match="solutions: moved, or renamed"):
@@ -165,7 +179,7 @@ import hashlib, importlib, json, pathlib
 side = pathlib.Path({walls.SIDE!r}, "grader")
 found = [p for p in side.rglob("*") if p.is_file() and p.suffix != ".pyc"]
 there = {{str(p.relative_to(side)): hashlib.sha256(p.read_bytes()).hexdigest() for p in found}}
-names = "grader.judging grader.judging.judge grader.cli grader.classroom.store grader.lessons.matmul".split()
+names = "grader.judging grader.judging.judge grader.cli grader.classroom.store grader.lessons.matmul.cases".split()
 gone = []
 for name in names:
     try:
@@ -173,6 +187,12 @@ for name in names:
     except ModuleNotFoundError:
         gone.append(name)
 print(json.dumps([there, gone == names]))
+"""
+
+
+USE = """
+import grader
+print(len(grader.review("08_rings", seed=1).questions), grader.draw.table({"row": {"column": "1"}}))
 """
 
 
@@ -187,6 +207,13 @@ def test_behind_real_walls_the_shown_files_are_there_and_no_others():
     wanted = {str(file.relative_to(PACKAGE)): digest(file) for file in files(*shown.shown())}
     assert there == {**wanted, "lessons/__init__.py": digest(STAND_IN)}
     assert gone
+
+
+@pytest.mark.skipif(bool(walls.missing()), reason="there are no walls here")
+def test_behind_real_walls_a_lesson_asks_and_draws():
+    run = perform([{"source": USE}], Limits(cell_seconds=20, seconds=60), Store(None))
+    said = "".join(output["text"] for output in run.outputs[0])
+    assert said.startswith("3 ") and "column" in said, said
 
 
 def test_what_templates_fork_is_in_the_folder_inside():

@@ -29,8 +29,8 @@ from grader.classroom.grading.summary import write_csv, write_totals
 from grader.classroom.report import papers as papers_module
 from grader.classroom.report.papers import papers_of
 from grader.classroom.store import Unavailable
+from grader.guide.reviews import makers, review
 from grader.lessons import given
-from grader.reviews.asking import makers, review
 
 
 @pytest.fixture(scope="module")
@@ -238,13 +238,13 @@ def test_points_of_a_course_reach_the_students_own_checks(monkeypatch):
 
 
 def test_what_is_wrong_in_course_toml_is_status_2(own, monkeypatch, capsys):
-    from grader.classroom import commands
+    from grader import cli
 
     (own / PLAN).write_text("late = 3")
     monkeypatch.chdir(own)
     monkeypatch.setattr("sys.argv", ["grader", "build"])
     with pytest.raises(SystemExit) as end:
-        commands.main()
+        cli.main()
     assert end.value.code == 2 and "course.toml, line 1: late should be a text; it is 3." in capsys.readouterr().err
 
 

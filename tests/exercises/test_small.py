@@ -4,7 +4,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from grader.exercises.case import Case
-from grader.exercises.exercise import Exercise
+from grader.exercises.forms import ProgramExercise
 from grader.exercises.small import SmallDraw, small_cases
 
 
@@ -24,7 +24,7 @@ def test_entries_are_counted_on_and_two_arrays_begin_differently():
 
 
 def test_the_least_data_comes_first_and_what_cannot_be_drawn_is_left_out():
-    exercise = Exercise("rows", 1, reference=np.sum, mesh_shapes=((4, 2), (8, 1)))
+    exercise = ProgramExercise("rows", 1, reference=np.sum, mesh_shapes=((4, 2), (8, 1)))
 
     @exercise.cases
     def _(draw):

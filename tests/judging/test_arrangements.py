@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, ProgramExercise
 from grader.exercises.collecting import asks, collect
 from grader.judging.arrangements import arrangement
 from grader.judging.compared import Compared
@@ -202,7 +202,7 @@ def summed(body):
 
 
 def heard(answer):
-    exercise = Exercise(
+    exercise = ProgramExercise(
         "sums_in_a_test", points=2, reference=lambda a: a.sum(0) ** 2, mesh_shapes=((4, 2), (2, 4), (8, 1))
     )
 

@@ -8,7 +8,7 @@ from jax import numpy as jnp
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.laid import Array
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, ProgramExercise, TimetableExercise
 from grader.exercises.collecting import asks, collect
 from grader.judging.judge import judge
 from grader.judging.plain_numbers import _Made, _one_number_due
@@ -17,11 +17,15 @@ from grader.timetables import simulate
 ROWS = P("x", None)
 
 
-def heard(reference, case, answer, meshes=((4,),), form="program"):
-    exercise = Exercise("as_wide_in_a_test", points=2, reference=reference, mesh_shapes=meshes, form=form)
+def heard(reference, case, answer, meshes=((4,),)):
+    made = ProgramExercise("as_wide_in_a_test", points=2, reference=reference, mesh_shapes=meshes)
+    return heard_of(made, case, answer)
+
+
+def heard_of(exercise, case, answer):
     exercise.cases(case)
     cases = exercise.draw_cases(0)
-    return judge(exercise, cases, collect(form, asks(exercise, cases), answer)).words
+    return judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer)).words
 
 
 def test_that_it_is_right_on_a_mesh_is_said_where_it_is_in_all_cases():
@@ -131,7 +135,8 @@ def timetable(orders, due):
     def case(draw):
         return Case({"count": 1})
 
-    return heard(lambda count: {"all": due}, case, lambda count: orders, form="timetable")
+    made = TimetableExercise("as_wide_in_a_test", points=2, reference=lambda count: {"all": due})
+    return heard_of(made, case, lambda count: orders)
 
 
 def test_microbatches_that_are_missing_are_all_named():
@@ -142,7 +147,7 @@ def test_microbatches_that_are_missing_are_all_named():
 
 def test_a_mistake_that_costs_as_much_is_not_exactly_the_answer():
     due = [["F0", "B0", "F1", "B1"]]
-    exercise = Exercise("as_wide_in_a_test", 2, form="timetable", reference=lambda count: {"all": due})
+    exercise = TimetableExercise("as_wide_in_a_test", 2, reference=lambda count: {"all": due})
     exercise.cases(lambda draw: Case({"count": 1}))
 
     @exercise.mistake

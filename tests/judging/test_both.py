@@ -5,7 +5,7 @@ from answering import verdict
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise
 from grader.judging.both import Shown, pair_that_explains, shown_in
 from grader.lessons import EXERCISES
 from grader.programs.repairs import Repair
@@ -89,7 +89,7 @@ def test_a_mistake_that_one_change_would_leave_is_named_beside_the_change():
 
 def test_of_one_of_a_few_words_no_pair_of_mistakes_is_believed():
     """Any two mistakes say any of them somewhere."""
-    which = Exercise("which", points=1, form="function", reference=lambda n: ["one", "two", "three"][n % 3])
+    which = FunctionExercise("which", points=1, reference=lambda n: ["one", "two", "three"][n % 3])
 
     @which.cases
     def _(draw):

@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.exercises.case import Case, Draw
 from grader.exercises.collecting import asks, collect
-from grader.exercises.exercise import Exercise
+from grader.exercises.forms import ProgramExercise
 from grader.exercises.limits import BytesSent, Move, Moves
 from grader.judging.judge import judge
 from grader.lessons import find
@@ -25,7 +25,7 @@ def laid(value, mesh, *spec):
 
 
 def exercise(reference, case):
-    made = Exercise("left_to_the_compiler", points=4, reference=reference, by_compiler=True)
+    made = ProgramExercise("left_to_the_compiler", points=4, reference=reference, by_compiler=True)
     made.cases(case)
     return made
 

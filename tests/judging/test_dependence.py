@@ -7,7 +7,7 @@ import pytest
 from jax import numpy as jnp
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, Case, Exercise
+from grader.exercises import Array, Case, ProgramExercise
 from grader.exercises.collecting import asks, collect
 from grader.judging.behaviour import Execution
 from grader.judging.dependence import depends
@@ -15,7 +15,7 @@ from grader.judging.judge import judge
 from grader.judging.plain_numbers import with_plain_numbers
 from grader.judging.references import expected_results
 
-mixed = Exercise(
+mixed = ProgramExercise(
     "mixed_of_a_test",
     points=2,
     reference=lambda x, kinds: jnp.tanh(x).sum(0) * (1 + kinds.sum(1)).mean(),
@@ -72,7 +72,7 @@ def test_with_ones_it_is_plain_what_is_due():
 
 
 def with_ones(reference, body):
-    exercise = Exercise("with_ones_of_a_test", points=1, reference=reference, mesh_shapes=((4,),))
+    exercise = ProgramExercise("with_ones_of_a_test", points=1, reference=reference, mesh_shapes=((4,),))
     specs = P("x"), P()
     exercise.cases(
         lambda draw: Case({"a": draw.array(8, 6, spec=P("x")), "b": draw.array(6, spec=P())}, draw.mesh("x"), P("x"))
@@ -111,7 +111,7 @@ def test_which_array_is_meant_is_said_only_where_there_are_several():
     assert "on device 0 (Result 1), and should" in said(depends, of_the_first_two, "Result 1")
 
 
-weighed = Exercise(
+weighed = ProgramExercise(
     "weighed_of_a_test",
     points=2,
     reference=lambda x, c, a: jnp.tanh(jnp.sin(x) @ jnp.cos(c)) + jnp.cos(a),
@@ -157,7 +157,7 @@ def test_of_the_parts_that_were_tried_alone_it_is_not_said_that_others_come_in(m
     assert words.startswith(f"With other numbers in {which} stays as it is on device 0")
 
 
-counted = Exercise(
+counted = ProgramExercise(
     "counted_of_a_test", points=2, reference=lambda x: (abs(x) > 4).sum(keepdims=True)[0], mesh_shapes=((4,),)
 )
 

@@ -10,7 +10,7 @@ from grader.exercises.as_json import question_from_json, to_json
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
 from grader.exercises.errors import in_plain_words
-from grader.exercises.exercise import Exercise
+from grader.exercises.forms import ProgramExercise
 from grader.exercises.limits import Move, Moves
 from grader.judging.judge import judge
 
@@ -18,7 +18,7 @@ LEFT, RIGHT = P(None, "x"), P("x", None)
 
 
 def exercise(out=P(), moves=None):
-    made = Exercise("product", points=4, reference=lambda a, b: a @ b, by_compiler=True)
+    made = ProgramExercise("product", points=4, reference=lambda a, b: a @ b, by_compiler=True)
 
     @made.cases
     def _(draw):

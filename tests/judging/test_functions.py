@@ -7,7 +7,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import make_mesh
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise
 from grader.exercises.collecting import asks, collect
 from grader.judging.functions import NO_ERROR_DUE, NOT_ALWAYS, NOT_RAISED
 from grader.judging.judge import judge
@@ -20,7 +20,7 @@ def _half(n):
     return n // 2
 
 
-half = Exercise("half", points=1, form="function", reference=_half)
+half = FunctionExercise("half", points=1, reference=_half)
 
 
 @half.cases
@@ -56,7 +56,7 @@ def test_what_is_due_where_it_stops_or_returns_nothing_is_told(answer, words):
     assert [one for one in (NO_ERROR_DUE, NOT_ALWAYS, NOT_RAISED) if one in found] == [words]
 
 
-halved = Exercise("halved", points=1, form="function", reference=lambda n: n // 2)
+halved = FunctionExercise("halved", points=1, reference=lambda n: n // 2)
 
 
 @halved.cases
@@ -121,7 +121,7 @@ def test_of_several_arrays_on_devices_it_is_said_that_a_list_is_due():
     def placed(a):
         return [jax.device_put(a, NamedSharding(make_mesh({"x": 2}), P("x")))] * 2
 
-    several = Exercise("several_in_a_test", points=1, form="function", reference=placed)
+    several = FunctionExercise("several_in_a_test", points=1, reference=placed)
     several.cases(lambda draw: Case({"a": np.ones(4, np.float32)}))
     cases = several.draw_cases(0)
     found = judge(several, cases, collect("function", asks(several, cases), lambda a: map(np.array, placed(a)))).words

@@ -9,7 +9,7 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, Case, Exercise
+from grader.exercises import Array, Case, ProgramExercise
 from grader.exercises.answers import Problem, Value
 from grader.exercises.as_json import from_json, question_from_json, to_json
 from grader.exercises.collecting import asks, collect
@@ -370,7 +370,7 @@ def test_copies_without_a_number_are_copies():
     ],
 )
 def test_arrays_that_stand_elsewhere_are_told(answer, words):
-    two = Exercise("two", points=2, reference=lambda v, w: (v + 1, 2 * w))
+    two = ProgramExercise("two", points=2, reference=lambda v, w: (v + 1, 2 * w))
 
     @two.cases
     def _(draw):

@@ -2,14 +2,14 @@
 
 import pytest
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, ProcessExercise
 from grader.exercises.answers import Script
 from grader.judging.judge import judge
 from grader.judging.ladder import Ladder
 from grader.judging.processes import ProcessLadder
 from grader.processes.launch import Launch, Process
 
-exercise = Exercise("t_ends", points=1, form="processes", reference=lambda process_id, num_processes: process_id)
+exercise = ProcessExercise("t_ends", points=1, reference=lambda process_id, num_processes: process_id)
 exercise.cases(lambda draw: [Case({}, {"processes": 2, "devices": 1})])
 
 
@@ -39,9 +39,7 @@ def test_what_an_error_means_is_said_of_the_process_that_failed_first(raised, me
 
 def of_counts(*counts, devices=(1, 1, 1)):
     """An exercise whose functions run in as many processes, and are to return how many these are."""
-    counted = Exercise(
-        "t_counts", points=1, form="processes", reference=lambda process_id, num_processes: num_processes
-    )
+    counted = ProcessExercise("t_counts", points=1, reference=lambda process_id, num_processes: num_processes)
     counted.cases(
         lambda draw: [Case({}, {"processes": n, "devices": m}) for n, m in zip(counts, devices, strict=False)]
     )

@@ -2,12 +2,12 @@
 
 from collections import Counter
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise
 from grader.exercises.answers import Value
 from grader.judging.leaving import cut_short, passed_over
 
 LISTS = [["a", "b", "c", "a"], ["b", "b", "c"], ["a", "c", "c", "b"]]
-counting = Exercise("counting_of_a_test", points=1, form="function", reference=lambda words: dict(Counter(words)))
+counting = FunctionExercise("counting_of_a_test", points=1, reference=lambda words: dict(Counter(words)))
 CASES = [Case({"words": words}) for words in LISTS]
 
 
@@ -30,9 +30,7 @@ def test_of_what_counts_otherwise_nothing_is_said():
     assert heard(lambda words: {word: 1 for word in words if words.count(word) > 1}) == ""
 
 
-chained = Exercise(
-    "chained_of_a_test", points=1, form="function", reference=lambda x, ks: [k * x for k in ks][-1] + len(ks)
-)
+chained = FunctionExercise("chained_of_a_test", points=1, reference=lambda x, ks: [k * x for k in ks][-1] + len(ks))
 CHAINS = [Case({"x": x, "ks": ks}) for x, ks in ((2, [3, 5]), (7, [2, 9, 4]))]
 
 

@@ -6,16 +6,14 @@ from pathlib import Path
 import pytest
 
 from grader.arrays.described import PerLife
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, ProcessExercise
 from grader.exercises.answers import Script
 from grader.exercises.script import script_of
 from grader.judging.judge import judge
 from grader.judging.together import run_through
 from grader.processes.launch import Launch, Process
 
-exercise = Exercise(
-    "counted", points=2, form="processes", reference=lambda process_id, num_processes, *, begin: [begin[0], 5]
-)
+exercise = ProcessExercise("counted", points=2, reference=lambda process_id, num_processes, *, begin: [begin[0], 5])
 
 
 @exercise.cases

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from grader.arrays.numbers import same_value
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise
 from grader.exercises.answers import Value
 from grader.judging.changes import changed_once
 from grader.judging.nearest import _source, nearest_function
@@ -89,7 +89,7 @@ def _memory(weights, activations, n):
     return 16 * weights + activations / n
 
 
-exercise = Exercise("hops", points=1, form="function", reference=_hops)
+exercise = FunctionExercise("hops", points=1, reference=_hops)
 CASES = [Case({"start": a, "end": b, "stops": c}) for a, b, c in ((1, 9, 3), (9, 1, 3), (7, 2, 2), (2, 25, 5))]
 
 
@@ -124,9 +124,7 @@ def test_a_number_that_is_taken_in_another_unit_is_told():
 
 
 def test_an_entry_of_a_dict_is_told_by_itself():
-    both = Exercise(
-        "both", points=1, form="function", reference=lambda start, end: {"a": start + end, "b": start - end}
-    )
+    both = FunctionExercise("both", points=1, reference=lambda start, end: {"a": start + end, "b": start - end})
     cases = [Case({"start": a, "end": b}) for a, b in ((30, 9), (90, 14), (70, 2))]
     wrong = [{"a": 5 * k, "b": case.arguments["start"] + case.arguments["end"]} for k, case in enumerate(cases)]
     said = nearest_function(both, cases, [Value(answer) for answer in wrong], 0)
@@ -135,10 +133,9 @@ def test_an_entry_of_a_dict_is_told_by_itself():
 
 @pytest.mark.parametrize(("more", "said"), [(0, True), (1, False)])
 def test_what_an_exercise_calls_as_good_is_not_what_comes_out(more, said):
-    near = Exercise(
+    near = FunctionExercise(
         "near",
         points=1,
-        form="function",
         reference=lambda start, end: {"rows": 100 * (start + end)},
         same=lambda one, other, **given: abs(one["rows"] - other["rows"]) < 10,
     )
@@ -148,7 +145,7 @@ def test_what_an_exercise_calls_as_good_is_not_what_comes_out(more, said):
 
 
 def test_what_is_only_near_is_not_what_comes_out():
-    memory = Exercise("memory", points=1, form="function", reference=_memory)
+    memory = FunctionExercise("memory", points=1, reference=_memory)
     given = [(10**6, 6 * 10**6, 8), (3 * 10**6, 4 * 10**6, 4), (2 * 10**6, 5 * 10**6, 2), (4 * 10**6, 9 * 10**6, 8)]
     cases = [Case({"weights": w, "activations": a, "n": n}) for w, a, n in given]
     said = nearest_function(memory, cases, [Value(16 * w + a / w) for w, a, _ in given], 0)
@@ -158,14 +155,14 @@ def test_what_is_only_near_is_not_what_comes_out():
 
 
 def test_what_is_nearly_the_same_is_not_what_comes_out():
-    held = Exercise("held", points=1, form="function", reference=lambda start, end, stops: [start + end, stops])
+    held = FunctionExercise("held", points=1, reference=lambda start, end, stops: [start + end, stops])
     cases = [Case({"start": a * 1e9, "end": b * 1e10, "stops": 16.5}) for a, b in ((1, 3), (4, 5), (2, 7), (3, 1))]
     said = nearest_function(held, cases, [Value([case.arguments["end"], 16.5]) for case in cases], 0)
     assert "`start` is not added" in said and "`stops` stands where `start` should" not in said
 
 
 def test_no_truth_value_is_one_more_than_another():
-    half = Exercise("half", points=1, form="function", reference=_half)
+    half = FunctionExercise("half", points=1, reference=_half)
     cases = [Case({"second": second, "n": n}) for second in (False, True) for n in (2, 5, 7)]
     said = nearest_function(half, cases, [Value(2 * case.arguments["n"]) for case in cases], 0)
     assert "is not told apart" in said and "`second`" not in said
@@ -184,14 +181,14 @@ def test_of_the_same_answer_to_all_nothing_is_said():
 
 
 def test_what_never_ends_is_given_up():
-    counting = Exercise("counting", points=1, form="function", reference=_root)
+    counting = FunctionExercise("counting", points=1, reference=_root)
     cases = [Case({"n": n}) for n in (4, 10, 36, 50)]
     assert "a comparison of two equal numbers comes out" in nearest_function(
         counting, cases, [Value(k) for k in (3, 4, 7, 8)], 0
     )
 
 
-with_formula = [exercise for exercise in EXERCISES.values() if exercise.formula]
+with_formula = [one for one in EXERCISES.values() if isinstance(one, FunctionExercise) and one.formula]
 
 
 @pytest.mark.parametrize("exercise", with_formula, ids=lambda exercise: exercise.name)

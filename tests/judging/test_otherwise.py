@@ -7,7 +7,7 @@ from jax import lax
 from jax import numpy as jnp
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, Case, Exercise
+from grader.exercises import Array, Case, ProgramExercise
 from grader.exercises.collecting import asks, collect
 from grader.judging.judge import judge
 from grader.programs.variants import Variants
@@ -20,7 +20,7 @@ def numpys(a, w, bias):
 
 
 def exercise_of(reference, specs=SPECS):
-    layer = Exercise("layer_of_a_test", points=2, reference=reference, mesh_shapes=((4, 2), (2, 4)))
+    layer = ProgramExercise("layer_of_a_test", points=2, reference=reference, mesh_shapes=((4, 2), (2, 4)))
 
     @layer.cases
     def _(draw):
@@ -72,7 +72,9 @@ def test_the_step_that_is_otherwise_is_said(body, words, reference):
 def test_what_is_rounded_down_is_told_of_many_small_numbers_and_of_a_single_one():
     small = heard(lambda a, w, bias: jnp.floor(product(a, w) / 1000), lambda a, w, bias: a @ w / 1000)
     assert "Every entry is the one that is due, rounded down to a whole number." in small
-    exercise = Exercise("rounded_of_a_test", points=1, reference=lambda a: (a**2).sum() / 7, mesh_shapes=((4,), (2,)))
+    exercise = ProgramExercise(
+        "rounded_of_a_test", points=1, reference=lambda a: (a**2).sum() / 7, mesh_shapes=((4,), (2,))
+    )
     exercise.cases(lambda draw: Case({"a": draw.array(8, 6, spec=P("x"))}, draw.mesh("x"), P()))
     cases = exercise.draw_cases(0)
 
@@ -95,7 +97,7 @@ def test_the_number_of_all_devices_is_not_told_where_a_sum_has_as_many_terms():
 
 
 def test_what_belongs_to_another_devices_block_is_told():
-    exercise = Exercise("parts_of_a_test", points=1, reference=lambda a: a.sum(axis=0), mesh_shapes=((4,),))
+    exercise = ProgramExercise("parts_of_a_test", points=1, reference=lambda a: a.sum(axis=0), mesh_shapes=((4,),))
     exercise.cases(lambda draw: Case({"a": draw.array(4, 36, spec=P("x"))}, draw.mesh("x"), P("x")))
 
     def on_device(a):
@@ -118,7 +120,9 @@ def test_a_device_that_works_on_its_own_is_told_so():
     specs = P("x"), P(), P()
     found = heard(lambda a, w, bias: a - a.mean(), lambda a, w, bias: a - a.mean(), (P(), P("x"), P()))
     assert "know nothing of one another" not in found  # it is right
-    exercise = Exercise("centred_of_a_test", points=1, reference=lambda a: a - a.mean(axis=0), mesh_shapes=((4, 2),))
+    exercise = ProgramExercise(
+        "centred_of_a_test", points=1, reference=lambda a: a - a.mean(axis=0), mesh_shapes=((4, 2),)
+    )
     exercise.cases(lambda draw: Case({"a": draw.array(8, 3, spec=P("x"))}, draw.mesh("x", "y"), P("x")))
     cases = exercise.draw_cases(0)
 
@@ -200,7 +204,7 @@ def test_one_result_of_several_has_variants_of_its_own():
 
 
 def test_the_wrong_one_of_several_results_is_told_of_alone():
-    exercise = Exercise(
+    exercise = ProgramExercise(
         "two_results_of_a_test",
         points=2,
         reference=jax.value_and_grad(lambda w, mask: jnp.sum(mask * w**3) / jnp.sum(mask)),
@@ -222,7 +226,9 @@ def test_the_wrong_one_of_several_results_is_told_of_alone():
 
 
 def test_where_nothing_explains_a_result_its_right_arrays_are_named():
-    exercise = Exercise("two_arrays_of_a_test", points=2, reference=lambda a: (a + 1, a.sum()), mesh_shapes=((4, 2),))
+    exercise = ProgramExercise(
+        "two_arrays_of_a_test", points=2, reference=lambda a: (a + 1, a.sum()), mesh_shapes=((4, 2),)
+    )
     exercise.cases(lambda draw: Case({"a": draw.array(8, 4, spec=P())}, draw.mesh("x", "y"), (P(), P())))
     cases = exercise.draw_cases(0)
 
@@ -234,7 +240,9 @@ def test_where_nothing_explains_a_result_its_right_arrays_are_named():
 
 
 def test_inside_a_sentence_the_result_and_its_gradients_are_written_small():
-    exercise = Exercise("logs_of_a_test", points=1, reference=lambda a: jnp.sqrt(a**2 + 1).sum(), mesh_shapes=((4,),))
+    exercise = ProgramExercise(
+        "logs_of_a_test", points=1, reference=lambda a: jnp.sqrt(a**2 + 1).sum(), mesh_shapes=((4,),)
+    )
     one = Array(np.float32(1), P())
     exercise.cases(lambda draw: Case({"a": draw.array(8, spec=P("x"))}, draw.mesh("x"), P(), cotangents=one))
     cases = exercise.draw_cases(0)

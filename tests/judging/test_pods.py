@@ -9,13 +9,13 @@ from jax.sharding import PartitionSpec as P
 
 from grader.chips.compiling import NoCompiler
 from grader.chips.report import Fit
-from grader.exercises import Array, Case, ChipFlops, Exercise, Layout
+from grader.exercises import Array, Case, ChipFlops, Layout, PodExercise
 from grader.exercises.collecting import asks, collect
 from grader.judging.behaviour import Execution
 from grader.judging.compilations import Compilation
 from grader.judging.judge import judge
 
-TWICE = Exercise("twice", points=4, reference=lambda a: 2 * a, form="pod", by_compiler=True)
+TWICE = PodExercise("twice", points=4, reference=lambda a: 2 * a, by_compiler=True)
 POD = Case({"a": Layout((1024,), "bfloat16", P("x"))}, {"x": 8}, limits=[ChipFlops(10, 20)], pod="v5e:2x4")
 CASES = [Case({"a": Array(np.arange(8.0, dtype=np.float32), P("x"))}, {"x": 8}, P()), POD]
 

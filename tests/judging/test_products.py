@@ -8,7 +8,7 @@ from jax import numpy as jnp
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.laid import Array
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, ProgramExercise
 from grader.exercises.collecting import asks, collect
 from grader.judging.judge import judge
 
@@ -16,7 +16,7 @@ ROWS = P("x", None)
 
 
 def heard(reference, arrays, out, answer):
-    exercise = Exercise("products_in_a_test", points=1, reference=reference, mesh_shapes=((4,),))
+    exercise = ProgramExercise("products_in_a_test", points=1, reference=reference, mesh_shapes=((4,),))
 
     @exercise.cases
     def _(draw):

@@ -14,7 +14,7 @@ from grader.arrays.numbers import close
 from grader.exercises.as_json import question_from_json, to_json
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
-from grader.exercises.exercise import Exercise
+from grader.exercises.forms import ProgramExercise
 from grader.judging import ladder, programs, right_repairs
 from grader.judging.judge import judge
 from grader.judging.ladder import mistaken_on
@@ -36,13 +36,13 @@ def arguments(draw):
     }
 
 
-by_its_own = Exercise("t_by_its_own", points=4, reference=loss)
+by_its_own = ProgramExercise("t_by_its_own", points=4, reference=loss)
 by_its_own.cases(
     lambda draw: Case(
         arguments(draw), draw.mesh("data", "model"), out=P(), roundings=ROUNDINGS, cotangents=Array(np.float32(1), P())
     )
 )
-exported = Exercise("t_exported", points=4, reference=jax.value_and_grad(loss))
+exported = ProgramExercise("t_exported", points=4, reference=jax.value_and_grad(loss))
 exported.cases(
     lambda draw: Case(
         arguments(draw), draw.mesh("data", "model"), out=(P(), {"w1": P(), "w2": P()}), roundings=ROUNDINGS
@@ -95,7 +95,7 @@ def test_the_right_program_earns_everything_on_every_mesh(exercise, answer):
 
 
 def test_a_gradient_by_the_compiler_is_the_programs_own_too():
-    plain = Exercise("t_left", points=4, reference=loss, by_compiler=True)
+    plain = ProgramExercise("t_left", points=4, reference=loss, by_compiler=True)
     plain.cases(by_its_own.drawn)
     found = verdict(plain, lambda params, x, y, *, mesh: loss(params, x, y))
     assert found.passed, found.words
@@ -125,7 +125,7 @@ def with_other_gradients(params, x, y, *, mesh):
 def test_a_mistake_is_run_with_its_gradients_only_where_its_result_is_that_of_the_answer(
     monkeypatch, answer, with_gradients
 ):
-    own = Exercise("t_run_seldom", points=4, reference=loss)
+    own = ProgramExercise("t_run_seldom", points=4, reference=loss)
     own.cases(by_its_own.drawn)
     own.mistake(sum_of_means)
     asked: list[bool] = []  # of each mistake that is run: whether with its gradients
@@ -210,7 +210,7 @@ def test_why_there_is_no_gradient_is_said(made, words):
 
 
 def test_whole_numbers_have_no_gradient():
-    picked = Exercise("t_picked", points=2, reference=lambda table, rows: table[rows].sum(), by_compiler=True)
+    picked = ProgramExercise("t_picked", points=2, reference=lambda table, rows: table[rows].sum(), by_compiler=True)
     picked.cases(
         lambda draw: Case(
             {"table": draw.array(8, 6, spec=P()), "rows": Array(np.arange(4), P())},

@@ -6,11 +6,11 @@ from jax import lax
 from jax import numpy as jnp
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, ProgramExercise
 from grader.exercises.collecting import asks, collect
 from grader.judging.judge import judge
 
-spread = Exercise(
+spread = ProgramExercise(
     "spread_of_a_test",
     points=2,
     reference=lambda x: jnp.sqrt(jnp.mean((x - jnp.mean(x)) ** 2)),

@@ -8,7 +8,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.laid import Array
 from grader.exercises.case import Case
-from grader.exercises.exercise import Exercise
+from grader.exercises.forms import ProgramExercise
 from grader.judging.references import FEW_PROGRAMS, come_of
 from grader.programs.compilations import compilations
 
@@ -25,7 +25,7 @@ def looking(x):
 
 def made_of(reference, rows, times=2):
     """What a reference comes to on two cases, and how many programs that took."""
-    exercise = Exercise("t_reference", points=1, reference=reference)
+    exercise = ProgramExercise("t_reference", points=1, reference=reference)
     value = np.arange(1.0, 2 * rows + 1, dtype=np.float32).reshape(rows, 2)
     case = Case({"x": Array(value, P())}, {"x": 2})
     with compilations() as made:

@@ -3,7 +3,7 @@
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Exercise
+from grader.exercises import TableExercise
 from grader.exercises.collecting import asks, collect
 from grader.judging.judge import judge
 from grader.judging.layouts import dimension_by_dimension, type_by_parts
@@ -14,7 +14,7 @@ from grader.judging.tried import Tried
 
 def said(due, options=None, **wrong):
     """What is said of each row of a table, where some answers are wrong."""
-    table = Exercise("rows_in_a_test", points=4, form="table", reference=lambda row: due[row], options=options or {})
+    table = TableExercise("rows_in_a_test", points=4, reference=lambda row: due[row], options=options or {})
     table.rows(due)
     cases = table.draw_cases()
     verdict = judge(table, cases, collect("table", asks(table, cases), {**due, **wrong}))

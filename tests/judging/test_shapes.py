@@ -6,7 +6,7 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, Case, Exercise
+from grader.exercises import Array, Case, ProgramExercise
 from grader.exercises.collecting import asks, collect
 from grader.judging.judge import judge
 from grader.judging.shapes import Shaped, counts_of, shape_evidence, shape_relations
@@ -67,7 +67,7 @@ def test_only_what_is_so_on_every_mesh_is_said():
 
 
 def heard(answer, reference):
-    exercise = Exercise("shaped_in_a_test", points=2, reference=reference, mesh_shapes=((4, 2), (2, 4)))
+    exercise = ProgramExercise("shaped_in_a_test", points=2, reference=reference, mesh_shapes=((4, 2), (2, 4)))
     exercise.cases(lambda draw: Case({"a": draw.array(8, 24, spec=P("x"))}, draw.mesh("x", "y"), P()))
     cases = exercise.draw_cases(0)
     return judge(exercise, cases, collect("program", asks(exercise, cases), answer)).words
@@ -110,7 +110,7 @@ def test_a_length_that_an_argument_has_on_one_device_is_told():
 
 
 def test_a_wrong_shape_is_told_of_where_a_gradient_was_asked_for():
-    exercise = Exercise("mean_in_a_test", points=2, reference=lambda a: a.mean(), mesh_shapes=((4, 2), (2, 4)))
+    exercise = ProgramExercise("mean_in_a_test", points=2, reference=lambda a: a.mean(), mesh_shapes=((4, 2), (2, 4)))
 
     @exercise.cases
     def _(draw):
@@ -126,7 +126,7 @@ def test_a_wrong_shape_is_told_of_where_a_gradient_was_asked_for():
 
 
 def test_of_a_shape_that_is_right_on_another_mesh_this_is_said_and_no_length_that_is_the_same_by_chance():
-    exercise = Exercise("shaped_in_a_test", points=2, reference=lambda a, b: a, mesh_shapes=((4,), (3,)))
+    exercise = ProgramExercise("shaped_in_a_test", points=2, reference=lambda a, b: a, mesh_shapes=((4,), (3,)))
     exercise.cases(
         lambda draw: Case({"a": draw.array(60, spec=P()), "b": draw.array(45, spec=P())}, draw.mesh("x"), P())
     )

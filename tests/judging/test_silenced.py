@@ -5,11 +5,11 @@ import pytest
 from jax import numpy as jnp
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, ProgramExercise
 from grader.exercises.collecting import asks, collect
 from grader.judging.judge import judge
 
-stack = Exercise(
+stack = ProgramExercise(
     "stack_of_a_test",
     points=2,
     reference=lambda x, v, w: (x + jnp.tanh(x @ v)) + jnp.sin(jnp.tanh((x + jnp.tanh(x @ v)) @ w)),
@@ -48,7 +48,9 @@ def test_the_argument_of_the_wrong_term_is_told(second):
 
 def test_an_argument_that_does_not_come_in_is_told_before_those_that_do():
     """With zeros for `x` it would be right; but what is wrong is that `w` is nowhere."""
-    layer = Exercise("layer_of_a_test", points=2, reference=lambda x, w, b: jnp.tanh(x @ w + b), mesh_shapes=((4, 2),))
+    layer = ProgramExercise(
+        "layer_of_a_test", points=2, reference=lambda x, w, b: jnp.tanh(x @ w + b), mesh_shapes=((4, 2),)
+    )
 
     @layer.cases
     def _(draw):

@@ -8,10 +8,10 @@ from jax.sharding import PartitionSpec as P
 
 from grader.exercises.answers import Problem
 from grader.exercises.case import Case
-from grader.exercises.exercise import Exercise
+from grader.exercises.forms import ProgramExercise
 from grader.judging.ladder import same_problem
 
-total = Exercise("t_spellings", points=4, reference=lambda x: x.sum(0))
+total = ProgramExercise("t_spellings", points=4, reference=lambda x: x.sum(0))
 spelled: list[bool] = []  # how mistakes were made, in their order
 
 

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Exercise
+from grader.exercises import TableExercise
 from grader.exercises.answers import Value
 from grader.exercises.collecting import asks, collect
-from grader.exercises.forms import Tables
 from grader.judging.judge import judge
 from grader.judging.ladder import KNOWN, KNOWN_NEARLY
 from grader.judging.tables import _wrong_entry
@@ -18,10 +17,11 @@ from grader.judging.values import expected_value
 from grader.judging.wrong_entries import _in_units, _letters, rounded_alike
 from grader.lessons import EXERCISES
 
+TABLES = [one for one in EXERCISES.values() if isinstance(one, TableExercise)]
 DUE = {"one": "runs", "two": "an error", "three": "runs", "four": "an error", "five": 120, "six": [1, 2], "seven": True}
 SAID = {"runs": "What runs comes to its end. Does this?"}
 ASKED = {"iv": "What is 5 factorial?", "x": "Which two?"}
-table = Exercise("table", points=7, form="table", reference=lambda row: DUE[row], options=SAID, questions=ASKED)
+table = TableExercise("table", points=7, reference=lambda row: DUE[row], options=SAID, questions=ASKED)
 table.rows(DUE)
 
 
@@ -97,7 +97,7 @@ def test_what_is_said_of_a_wrong_entry(wrong, words):
 
 
 def shaped(answer, due):
-    exercise = Exercise("shape_in_a_test", points=1, form="table", reference=lambda row: due)
+    exercise = TableExercise("shape_in_a_test", points=1, reference=lambda row: due)
     exercise.rows(["block"])
     return judge(exercise, exercise.draw_cases(), [Value(answer)]).words
 
@@ -109,7 +109,7 @@ def test_of_the_lengths_of_a_shape_it_is_told_which_are_wrong_and_how():
 
 
 def test_what_a_wrong_spec_says_is_told_in_words():
-    exercise = Exercise("spec_in_a_test", points=1, form="table", reference=lambda row: P(("x", "y")))
+    exercise = TableExercise("spec_in_a_test", points=1, reference=lambda row: P(("x", "y")))
     exercise.rows(["rows"])
     cases = exercise.draw_cases()
     words = judge(exercise, cases, collect("table", asks(exercise, cases), {"rows": P(None, "x")})).words
@@ -124,7 +124,7 @@ def test_what_a_wrong_spec_says_is_told_in_words():
 def test_words_that_stand_for_something_are_listed_though_each_is_right_once():
     rows = {"a": "up", "b": "down"}
     meant = {"up": "Up is north.", "down": "Down is south.", "left": "Left is west."}
-    compass = Exercise("compass", points=2, form="table", reference=lambda row: rows[row], options=meant)
+    compass = TableExercise("compass", points=2, reference=lambda row: rows[row], options=meant)
     compass.rows(rows)
     cases = compass.draw_cases()
     found = judge(compass, cases, collect("table", asks(compass, cases), {"a": "north", "b": "down"}))
@@ -133,7 +133,7 @@ def test_words_that_stand_for_something_are_listed_though_each_is_right_once():
 
 def test_words_that_belong_to_one_row_each_are_not_listed_as_those_of_all():
     rows = {"a": "psum", "b": "x", "c": 3, "d": 4}
-    mixed = Exercise("mixed", points=4, form="table", reference=lambda row: rows[row])
+    mixed = TableExercise("mixed", points=4, reference=lambda row: rows[row])
     mixed.rows(rows)
     cases = mixed.draw_cases()
     found = judge(mixed, cases, collect("table", asks(mixed, cases), rows | {"a": "pmean"}))
@@ -146,7 +146,7 @@ def test_of_a_number_that_is_off_by_little_no_factor_is_said():
 
 
 def test_an_array_in_the_lessons_notation_is_said_in_words():
-    out = Exercise("out", points=1, form="table", reference=lambda row: "C[I, K_Y]", questions={"": "Who cuts K?"})
+    out = TableExercise("out", points=1, reference=lambda row: "C[I, K_Y]", questions={"": "Who cuts K?"})
     out.rows(["one"])
     cases = out.draw_cases()
     (outcome,) = judge(out, cases, collect("table", asks(out, cases), {"one": "C[I_XY, K]"})).outcomes
@@ -155,7 +155,7 @@ def test_an_array_in_the_lessons_notation_is_said_in_words():
 
 def test_what_is_asked_follows_words_that_leave_open_where_to_look():
     rows = {"one": [2, 0, 1]}
-    order = Exercise("order", points=1, form="table", reference=lambda row: rows[row], questions={"": "Who is first?"})
+    order = TableExercise("order", points=1, reference=lambda row: rows[row], questions={"": "Who is first?"})
     order.rows(rows)
     cases = order.draw_cases()
     (outcome,) = judge(order, cases, collect("table", asks(order, cases), {"one": [2, 1, 0]})).outcomes
@@ -207,7 +207,7 @@ def test_of_many_wrong_rows_each_that_is_explained_is_wrong_for_another_reason()
 
 def numbers(due, **wrong):
     """What is said of each wrong row of a table in which a mistake would be made in three."""
-    exercise = Exercise("numbers_in_a_test", points=1, form="table", reference=lambda row: due[row])
+    exercise = TableExercise("numbers_in_a_test", points=1, reference=lambda row: due[row])
     exercise.rows(due)
     halves = {"a": due["a"] / 2, "b": due["b"] / 2, "c": due["c"] / 2}
 
@@ -260,7 +260,7 @@ def test_a_large_number_may_be_rounded_to_three_digits(answer, made):
 
 @pytest.mark.parametrize(("spec", "shown"), [(P(), "P()"), (P(None, "x"), "P(None, 'x')"), ("x", "'x'")])
 def test_a_wrong_layout_is_shown_as_it_was_written(spec, shown):
-    layouts = Exercise("layouts", points=1, form="table", reference=lambda row: P("x"))
+    layouts = TableExercise("layouts", points=1, reference=lambda row: P("x"))
     layouts.rows(["one"])
     cases = layouts.draw_cases()
     found = judge(layouts, cases, collect("table", asks(layouts, cases), {"one": spec}))
@@ -270,22 +270,21 @@ def test_a_wrong_layout_is_shown_as_it_was_written(spec, shown):
 @pytest.mark.slow  # some references are experiments in several processes
 @pytest.mark.timeout(1200)
 def test_no_two_entries_differ_by_capitals_blanks_or_hyphens_alone():
-    for exercise in EXERCISES.values():
-        if isinstance(exercise.kind, Tables):
-            for case in exercise.draw_cases():
-                due = expected_value(exercise, case)
-                wrong = [_wrong_entry(mistake, case) for mistake in exercise.mistakes]
-                words = {word for word in (due, *wrong) if isinstance(word, str)}
-                assert len({_letters(word) for word in words}) == len(words), (exercise.name, case.key)
+    for exercise in TABLES:
+        for case in exercise.draw_cases():
+            due = expected_value(exercise, case)
+            wrong = [_wrong_entry(mistake, case) for mistake in exercise.mistakes]
+            words = {word for word in (due, *wrong) if isinstance(word, str)}
+            assert len({_letters(word) for word in words}) == len(words), (exercise.name, case.key)
 
 
-@pytest.mark.parametrize("exercise", [one for one in EXERCISES.values() if one.questions], ids=lambda one: one.name)
+@pytest.mark.parametrize("exercise", [one for one in TABLES if one.questions], ids=lambda one: one.name)
 def test_every_question_is_asked_in_some_row(exercise):
     asked = {exercise.question(case.key) for case in exercise.draw_cases()}
     assert set(exercise.questions.values()) <= asked
 
 
-counted = Exercise("counted_of_a_test", points=2, form="table", reference=lambda row: {"six": 60, "two": [2, 4]}[row])
+counted = TableExercise("counted_of_a_test", points=2, reference=lambda row: {"six": 60, "two": [2, 4]}[row])
 counted.rows(["six", "two"])
 
 
@@ -309,9 +308,8 @@ def test_that_what_is_there_is_right_goes_first():
     assert "What is there is right" in told(two=[2]) and "There are 1" not in told(two=[2])
 
 
-@pytest.mark.parametrize("name", [name for name, one in EXERCISES.items() if one.stand_for])
-def test_what_an_answer_stands_for_is_said_of_any_and_never_the_one_that_is_due(name):
-    exercise = EXERCISES[name]
+@pytest.mark.parametrize("exercise", [one for one in TABLES if one.stand_for], ids=lambda one: one.name)
+def test_what_an_answer_stands_for_is_said_of_any_and_never_the_one_that_is_due(exercise):
     odd = [None, True, -1, 0, 3, 2.5, 10**9, "word", [], [1], (0, 1), [[1]], [[[0]]], [["a"]], {"a": 1}, np.arange(3)]
     for case in exercise.draw_cases():
         due = expected_value(exercise, case)
@@ -395,7 +393,7 @@ def test_a_layout_or_a_word_is_what_a_mistake_says_and_a_number_may_be_nearly_so
 
 
 def test_rows_that_are_off_by_what_stands_in_another_are_told_so():
-    counts = Exercise("counts", points=4, form="table", reference=lambda row: {"a": 24, "b": 30, "c": 8, "d": 2}[row])
+    counts = TableExercise("counts", points=4, reference=lambda row: {"a": 24, "b": 30, "c": 8, "d": 2}[row])
     counts.rows("abcd")
     cases = counts.draw_cases()
     for answer, said in (

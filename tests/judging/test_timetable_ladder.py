@@ -3,7 +3,7 @@
 import pytest
 
 from grader.classroom.verdicts.records import from_record, present, to_record
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, TimetableExercise
 from grader.exercises.collecting import asks, collect
 from grader.judging.judge import judge
 
@@ -11,7 +11,7 @@ LAZY = [["F0", "F1", "B0", "B1"]] * 2
 GOOD = [["F0", "F1", "B0", "B1"], ["F0", "B0", "F1", "B1"]]
 SPLIT = [["F0", "F1", "B0", "W0", "B1", "W1"], ["F0", "B0", "F1", "B1", "W0", "W1"]]
 
-pair = Exercise("pair", 8, form="timetable", reference=lambda microbatches: {"good": GOOD, "split": SPLIT})
+pair = TimetableExercise("pair", 8, reference=lambda microbatches: {"good": GOOD, "split": SPLIT})
 pair.cases(lambda draw: Case({"microbatches": 2}))
 
 
@@ -43,9 +43,7 @@ def test_each_target_that_is_reached_is_worth_a_share(orders, points, check):
 
 
 def test_a_microbatch_that_is_left_out_is_named():
-    three = Exercise(
-        "three", 1, form="timetable", reference=lambda count: {"all": [["F0", "F1", "F2", "B0", "B1", "B2"]]}
-    )
+    three = TimetableExercise("three", 1, reference=lambda count: {"all": [["F0", "F1", "F2", "B0", "B1", "B2"]]})
     three.cases(lambda draw: Case({"count": 3}))
     cases = three.draw_cases()
     found = judge(three, cases, collect(three.form, asks(three, cases), lambda count: [["F0", "F2", "B0", "B2"]]))
@@ -75,9 +73,7 @@ def test_where_the_idle_steps_are_is_told():
 
 
 def test_with_which_piece_too_much_is_held_is_told():
-    hungry = Exercise(
-        "hungry", 3, form="timetable", reference=lambda microbatches: {"good": [["F0", "B0", "F1", "B1"]]}
-    )
+    hungry = TimetableExercise("hungry", 3, reference=lambda microbatches: {"good": [["F0", "B0", "F1", "B1"]]})
     hungry.cases(lambda draw: Case({"microbatches": 2}))
     cases = hungry.draw_cases()
     answer = [["F0", "F1", "B0", "B1"]]

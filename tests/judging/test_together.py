@@ -14,13 +14,11 @@ from grader.arrays.described import PerProcess
 from grader.exercises.as_json import question_from_json, to_json
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
-from grader.exercises.exercise import Exercise
+from grader.exercises.forms import ProcessExercise
 from grader.judging.judge import judge
 from grader.processes.launch import launch_of
 
-sums = Exercise(
-    "t_sums", points=4, form="processes", reference=lambda process_id, num_processes, *, mine: float(np.sum(mine))
-)
+sums = ProcessExercise("t_sums", points=4, reference=lambda process_id, num_processes, *, mine: float(np.sum(mine)))
 
 
 @sums.cases

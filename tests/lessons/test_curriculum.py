@@ -13,7 +13,6 @@ NUMBERS = {lesson[:2] for lesson in LESSONS}
 TEXTS = [
     *ROOT.glob("solutions/*/*.md"),
     *ROOT.glob("grader/lessons/**/*.py"),
-    *ROOT.glob("grader/reviews/*.py"),
     *ROOT.glob("book/*.md"),
     *ROOT.glob("*.md"),
 ]

@@ -13,11 +13,11 @@ from answering import verdict
 from asking import asked
 from rota import in_turn, parts
 
+from grader.guide.reviews import makers, review
 from grader.lessons import EXERCISES
 from grader.lessons.devices_and_meshes import devices as devices_and_meshes
 from grader.lessons.devices_and_meshes import meshes
-from grader.reviews import devices_and_meshes as asked_later
-from grader.reviews.asking import makers, review
+from grader.lessons.devices_and_meshes import review as asked_later
 
 LESSON = "01_devices_and_meshes"
 

@@ -13,7 +13,7 @@ from rota import in_turn, parts
 from grader.classroom.course.demo import all_alternatives
 from grader.exercises.as_json import question_from_json, to_json
 from grader.exercises.collecting import asks
-from grader.exercises.forms import Tables
+from grader.exercises.forms import TableExercise
 from grader.judging.pods import POD
 from grader.lessons import EXERCISES
 
@@ -32,7 +32,7 @@ PAIRS = [pytest.param(lesson, EXERCISES[name], id=f"{lesson}-{name}") for name, 
 def rotated(answers, a_day):
     """Parameters for answers of all exercises, in the notebooks' order: about `a_day` are tried, and all tables."""
     answers, place = list(answers), itertools.count()
-    is_table = {name: isinstance(EXERCISES[name].kind, Tables) for _, name, _, _ in answers}
+    is_table = {name: isinstance(EXERCISES[name], TableExercise) for _, name, _, _ in answers}
     every = parts(sum(not is_table[name] for _, name, _, _ in answers), a_day)
     for lesson, name, number, answer in answers:
         marks = [] if is_table[name] else in_turn(next(place), every)
@@ -45,7 +45,7 @@ GRADED = [
         EXERCISES[name],
         thorough,
         id=f"{lesson}-{name}-{'graded' if thorough else 'notebook'}",
-        marks=[pytest.mark.slow] * (not thorough or EXERCISES[name].kind.costly),
+        marks=[pytest.mark.slow] * (not thorough or EXERCISES[name].costly),
     )
     for name, lesson in LESSON_OF.items()
     for thorough in (False, True)
@@ -148,16 +148,18 @@ def test_no_two_mistakes_of_an_exercise_say_the_same():
         assert said, f"{exercise.name} knows no mistake"
 
 
+def sentences(exercise):
+    words = {mistake.name: mistake.words for mistake in exercise.mistakes}
+    if isinstance(exercise, TableExercise):
+        words |= exercise.options | {f"… {row} …": asked for row, asked in exercise.questions.items()}
+    return words
+
+
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_every_sentence_to_a_student_is_as_reviewed(lesson, request):
     """The golden file is the reviewed prose; `pytest --rewrite-goldens` writes it anew."""
     golden = Path(__file__).parent / "goldens" / f"{lesson}.json"
-    words = {
-        name: {m.name: m.words for m in EXERCISES[name].mistakes}
-        | dict(EXERCISES[name].options)
-        | {f"… {row} …": words for row, words in EXERCISES[name].questions.items()}
-        for name in asked(lesson)
-    }
+    words = {name: sentences(EXERCISES[name]) for name in asked(lesson)}
     if request.config.getoption("--rewrite-goldens"):
         golden.parent.mkdir(exist_ok=True)
         golden.write_text(json.dumps(words, indent=1, ensure_ascii=False) + "\n")

@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -19,7 +21,7 @@ TEXTS = {
 
 
 def files(lesson: str) -> list[Path]:
-    return sorted(file for file in (LESSONS / lesson).glob("*.py") if file.stem != "__init__")
+    return sorted(file for file in (LESSONS / lesson).glob("*.py") if file.stem not in ("__init__", "review"))
 
 
 def docstring(file: Path) -> str:
@@ -40,7 +42,10 @@ def numbers(said: str) -> set[int]:
 
 
 def test_there_is_one_package_for_each_lesson():
-    assert {file.parent.name for file in LESSONS.glob("*/__init__.py")} == set(TEXTS)
+    assert {file.parent.name for file in LESSONS.glob("*/__init__.py")} == {
+        *TEXTS,
+        "numpy_warm_up",
+    }  # what lesson 01 asks of
     assert {file.stem for file in LESSONS.glob("*.py")} == {"__init__", "shared"}
 
 
@@ -55,6 +60,14 @@ def test_a_file_declares_exercises_or_serves_one_that_does(lesson):
     for file in files(lesson):
         module = f"grader.lessons.{lesson}.{file.stem}"
         assert declared(file) or any(name.startswith(f"{module}.") for name in served), file
+
+
+def test_a_review_and_a_picture_load_no_declarations():
+    """A picture takes no time for exercises; and where hand-ins run, there are none."""
+    code = "import sys, grader.draw, grader.guide.reviews as r; r.makers(); grader.draw.table; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    loaded = [module.split(".") for module in done.stdout.split() if module.startswith("grader.lessons.")]
+    assert {module[3] for module in loaded if len(module) > 3} == {"review", "pictures"}
 
 
 @pytest.mark.parametrize("lesson", TEXTS)

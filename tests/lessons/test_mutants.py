@@ -15,15 +15,14 @@ from apart import Apart, Lost
 from mutants import mutants
 from rota import DAY, in_turn, parts
 
-from grader.exercises.forms import Processes, Tables, Timetables
+from grader.exercises.forms import ProcessExercise, TableExercise, TimetableExercise
 from grader.lessons import EXERCISES
 
 A_DAY, SHARE = 24, 4  # exercises, and of how many of their changes one is tried; a change takes a quarter of a second
-NOT_TRIED = Tables, Processes, Timetables  # no function; seconds for each change; loops that never end, most of them
+# No function; seconds for each change; loops that never end, most of them.
+NOT_TRIED = TableExercise, ProcessExercise, TimetableExercise
 RECORD = Path(__file__).parent / "equivalents"
-WRITTEN = [
-    (lesson, name) for lesson in LESSONS for name in asked(lesson) if not isinstance(EXERCISES[name].kind, NOT_TRIED)
-]
+WRITTEN = [(lesson, name) for lesson in LESSONS for name in asked(lesson) if not isinstance(EXERCISES[name], NOT_TRIED)]
 EVERY = parts(len(WRITTEN), A_DAY)
 SECONDS = 8  # for a change: some never end
 TURN = DAY // EVERY % SHARE  # of the changes: the next one when every exercise has had its turn

@@ -10,12 +10,12 @@ from answering import verdict
 from rota import in_turn, parts
 
 from grader.arrays.laid import holds_arrays
-from grader.exercises.forms import Functions, Programs
+from grader.exercises.forms import FunctionExercise, ProgramExercise, TimetableExercise
 from grader.judging.nothing import NO_POINTS
 from grader.lessons import EXERCISES
 from grader.programs.variants import in_jax
 
-ABOUT = [e for e in EXERCISES.values() if isinstance(e.kind, (Programs, Functions))]
+ABOUT = [e for e in EXERCISES.values() if isinstance(e, (ProgramExercise, FunctionExercise, TimetableExercise))]
 A_DAY = 6  # of these answers; programs take a while to compile
 # Where what is asked for is the formula, and the compiler's own choice the right one.
 ENOUGH = {"clip_by_global_norm", "same_on_every_mesh"}
@@ -37,7 +37,7 @@ def zeros(exercise):
         return type(leaf)(0) if isinstance(leaf, (bool, int, float)) else np.zeros_like(np.asarray(leaf))
 
     def work(*arrays, **given):
-        if isinstance(exercise.kind, Programs):
+        if isinstance(exercise, ProgramExercise):
             return jax.tree.map(jnp.zeros_like, formula(exercise)(*arrays, **given))
         return jax.tree.map(of, exercise.reference(*arrays, **given))
 
@@ -61,7 +61,7 @@ ANSWERS = list(itertools.product(ABOUT, IDLE.items()))
 TRIED = [
     pytest.param(exercise, make, id=f"{exercise.name}-{name}", marks=in_turn(place, parts(len(ANSWERS), A_DAY)))
     for place, (exercise, (name, make)) in enumerate(ANSWERS)
-    if name != "formula" or isinstance(exercise.kind, Programs) and exercise.name not in ENOUGH
+    if name != "formula" or isinstance(exercise, ProgramExercise) and exercise.name not in ENOUGH
 ]
 
 

@@ -15,14 +15,14 @@ from jax.sharding import PartitionSpec as P
 from rota import in_turn, parts
 
 from grader.arrays.laid import holds_arrays, values_of
-from grader.exercises.forms import Programs
+from grader.exercises.forms import ProgramExercise
 from grader.lessons import EXERCISES
 from grader.programs.variants import in_jax
 
 SENDING = ("psum", "pmean", "all_gather", "psum_scatter", "all_to_all", "ppermute")
 SMALL = 1e-4  # a number below this stands against a division by zero
 LESSON_OF = {name: lesson for lesson in LESSONS for name in asked(lesson)}
-PROGRAMS = [e for e in EXERCISES.values() if type(e.kind) is Programs and e.name in LESSON_OF]
+PROGRAMS = [e for e in EXERCISES.values() if type(e) is ProgramExercise and e.name in LESSON_OF]
 WRITTEN = [e for e in PROGRAMS if not e.by_compiler and not any(case.explicit for case in e.draw_cases())]
 
 

@@ -7,14 +7,14 @@ from answering import verdict
 from respelling import respelled, written_otherwise
 from rota import in_turn, parts
 
-from grader.exercises.forms import Functions, Programs
+from grader.exercises.forms import FunctionExercise, ProgramExercise, TimetableExercise
 from grader.lessons import EXERCISES
 
 A_DAY = 16  # mistakes; a program takes a second or two
 MISTAKES = [
     (exercise, mistake)
     for exercise in EXERCISES.values()
-    if isinstance(exercise.kind, (Programs, Functions))
+    if isinstance(exercise, (ProgramExercise, FunctionExercise, TimetableExercise))
     for mistake in exercise.mistakes
 ]
 EVERY = parts(len(MISTAKES), A_DAY)
@@ -26,7 +26,7 @@ TRIED = [
 
 @pytest.mark.parametrize("exercise, mistake", TRIED)
 def test_a_mistake_keeps_its_name_in_another_spelling(exercise, mistake):
-    jit = isinstance(exercise.kind, Programs)
+    jit = isinstance(exercise, ProgramExercise)
     for wrong in mistake.spellings():
         plain = verdict(exercise, wrong)
         other = verdict(exercise, respelled(wrong, jit=jit))

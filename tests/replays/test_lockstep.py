@@ -21,7 +21,7 @@ import grader
 from grader.arrays.laid import Array, holds_arrays
 from grader.arrays.meshes import make_mesh, put
 from grader.arrays.numbers import close, same_numbers
-from grader.exercises.forms import Programs
+from grader.exercises.forms import ProgramExercise
 from grader.jax_versions import varying
 from grader.lessons import EXERCISES
 from grader.programs.program import with_gradient
@@ -331,7 +331,7 @@ def answers():
     for lesson in sorted(p.stem for p in (ROOT / "solutions").glob("*/*.md") if p.stem == p.parent.name):
         for name in asked(lesson):
             exercise = EXERCISES[name]
-            if isinstance(exercise.kind, Programs) and not exercise.by_compiler:
+            if isinstance(exercise, ProgramExercise) and not exercise.by_compiler:
                 for mistake in (None, *exercise.mistakes):
                     number = f"{lesson}-{name}-{mistake.name if mistake else 'solved'}"
                     yield number, (lesson, exercise, mistake)

@@ -57,8 +57,7 @@ def _refuse(root: Path, lesson: str, name: str, form: str) -> None:
 
 
 def _begin_lesson(root: Path, text: Path, package: Path, words: Mapping[str, str]) -> list[Path]:
-    review = root / "grader" / "reviews" / f"{words['topic']}.py"
-    package.mkdir(parents=True, exist_ok=True)
+    review = package / "review.py"
     for file in (text, review):
         file.parent.mkdir(parents=True, exist_ok=True)
     text.write_text(_written("lesson.md", words))

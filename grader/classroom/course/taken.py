@@ -27,7 +27,7 @@ from grader.classroom.course.plan import PLAN, LessonPlan, Plan, plan_of
 from grader.classroom.course.published import published
 from grader.classroom.course.syllabus import LESSONS, lesson_numbers
 from grader.classroom.store import Unavailable
-from grader.reviews.asking import makers
+from grader.guide.reviews import makers
 
 REVIEW = re.compile(r'grader\.review\("(\w+)"\)')
 NEXT = "**Next:**"  # begins the last paragraph of a lesson

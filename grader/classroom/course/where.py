@@ -1,27 +1,50 @@
-"""Where an exercise is: its declaration, its place in the lesson's text, and the lesson's review questions."""
+"""Every place that has to do with an exercise, or with a lesson."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from grader.lessons import find
+from grader.lessons import EXERCISES, find
+
+_PACKAGE, _TEXT = "grader/lessons/{topic}", "solutions/{lesson}/{lesson}.md"
+_ON_A_POD = r"""\bon=["']v\d"""
+# Files; what to look for there for an exercise, and for a lesson (in braces, their names); what it is.
+PLACES = (
+    (f"{_PACKAGE}/*.py", r'^\w+ = [\w.]+\(\s*"{name}"', r"^\w+ = \w*Exercise\(", "declared"),
+    (_TEXT, r"^#+ Exercise.* `{name}`", r"\A", "{section}"),
+    ("solutions/{lesson}/alternatives.py", r"^def {name}__", r"^def ", "other correct answers"),
+    (f"{_PACKAGE}/review.py", r'^@\w+\(.*"{name}"', r"^@(core|stretch)\(", "review questions"),
+    (f"{_PACKAGE}/pictures/[!_]*.py", r"\A", r"\A", "a picture of the lesson"),
+    ("tests/answers/{lesson}.jsonl", r'^\{{"exercise": "{name}"', r'^\{{"exercise"', "recorded answers"),
+    ("tests/lessons/goldens/{lesson}.json", r'^ "{name}":', r"\A", "what mistakes say"),
+    ("tests/lessons/equivalents/{lesson}.json", r'^ "{name}":', r"\A", "small changes of a solution that pass"),
+    ("tests/**/*.py", r"""["']{name}["']""", r"\bgrader\.lessons\.{topic}\b", "a test that names it"),
+    (_TEXT, _ON_A_POD, _ON_A_POD, "compiled for a pod: what the compiler says is in grader/chips/stored/"),
+)
 
 
 def places_of(root: Path, name: str) -> list[str]:
-    """`file:line: what stands there`, by paths from the root; LookupError for a name that is unknown, or in no text."""
+    """`file:line: what is there`, by paths from the root; LookupError for a name that is unknown, or in no text."""
+    texts = [text for text in sorted(root.glob("solutions/*/*.md")) if text.stem == text.parent.name]
+    for text in texts:
+        lesson, topic = text.stem, text.stem.partition("_")[2]
+        if name == lesson or name == topic not in EXERCISES:
+            return _places(root, 1, lesson=lesson, topic=topic, section="the text")
+        if section := sections(text).get(name):
+            return _places(root, 0, lesson=lesson, topic=topic, name=name, section=section)
     find(name)
-    texts = [file for file in root.glob("solutions/*/*.md") if f":answer: {name}\n" in file.read_text()]
-    if not texts:
-        raise LookupError(f"{name} is declared, but no text in solutions/ has a cell marked `:answer: {name}`.")
-    (text,) = texts
-    topic = text.stem.partition("_")[2]
-    declaration = rf'^\w+ = [\w.]+\(\s*"{name}"'
-    files = sorted((root / "grader" / "lessons" / topic).glob("*.py"))
-    places = [(file, line, "the declaration") for file in files for line in _lines(file, declaration)[:1]]
-    places += [(text, line, sections(text)[name]) for line in _lines(text, rf"^#+ Exercise.* `{name}`")]
-    places += [(root / "grader" / "reviews" / f"{topic}.py", 1, "the review questions")]
-    return [f"{file.relative_to(root)}:{line}: {what}" for file, line, what in places if file.exists()]
+    raise LookupError(f"{name} is declared, but no text in solutions/ has a cell marked `:answer: {name}`.")
+
+
+def _places(root: Path, column: int, **words: str) -> list[str]:
+    """A line for each file with something that this column looks for: the first place, and how many there are."""
+    return [
+        f"{file.relative_to(root)}:{lines[0]}: {what.format(**words)}" + f" ({len(lines)})" * (len(lines) > 1)
+        for files, *patterns, what in PLACES
+        for file in sorted(root.glob(files.format(**words)))
+        if (lines := _lines(file, patterns[column].format(**words)))
+    ]
 
 
 def sections(text: Path) -> dict[str, str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[2]
 # Not there: references, cases and mistakes; what trains by them; the judge; the instructor's side.
 WITHHELD = ("lessons", "judging", "classroom", "certificate.py", "cli.py")
+OF_A_LESSON = ("__init__.py", "review.py", "pictures")  # which cells of notebooks use; all else of it is withheld
 INSIDE = ("classroom/__init__.py", "classroom/inside")  # of the instructor's side, what runs behind the walls
 STAND_IN = PACKAGE / "classroom/inside/withheld.py"  # what stands in the place of the lessons
 
@@ -19,14 +20,16 @@ STAND_IN = PACKAGE / "classroom/inside/withheld.py"  # what stands in the place 
 @functools.cache  # it is part of every key: fifty times for a hand-in
 def shown() -> tuple[Path, ...]:
     """The files and folders of the package that students' code sees."""
-    if missing := [name for name in (*WITHHELD, *INSIDE) if not (PACKAGE / name).exists()]:
+    patterns = (*WITHHELD, *INSIDE, *(f"lessons/*/{name}" for name in OF_A_LESSON))
+    if missing := [name for name in patterns if not any(PACKAGE.glob(name))]:
         raise FileNotFoundError(f"{', '.join(missing)}: moved, or renamed? Say so in {Path(__file__).name}.")
-    return (*_rooms(), *(PACKAGE / name for name in INSIDE))
+    return (*_on_their_side(), *(PACKAGE / name for name in INSIDE))
 
 
-def _rooms() -> list[Path]:
-    """What lies at the top of the package and is not withheld."""
-    return sorted(place for place in PACKAGE.iterdir() if place.name not in (*WITHHELD, "__pycache__"))
+def _on_their_side() -> list[Path]:
+    """What lies at the top of the package and is not withheld, and what is shown of each lesson."""
+    rooms = (place for place in PACKAGE.iterdir() if place.name not in (*WITHHELD, "__pycache__"))
+    return sorted([*rooms, *(place for name in OF_A_LESSON for place in PACKAGE.glob(f"lessons/*/{name}"))])
 
 
 def files(*places: Path) -> Iterator[Path]:
@@ -43,7 +46,7 @@ def _is_source(path: Path) -> bool:
 
 
 def modules() -> Iterator[str]:
-    """The names of all modules in the shown rooms: what a hand-in may import, or call."""
-    for file in files(*_rooms()):
+    """The names of all modules on the students' side: what a hand-in may import, or call."""
+    for file in files(*_on_their_side()):
         if file.suffix == ".py":
             yield ".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")

@@ -1,4 +1,4 @@
-"""What stands in the place of the lessons where students' code runs: no references, no cases, no mistakes."""
+"""What stands in the place of `grader.lessons` where students' code runs: no references, no cases, no mistakes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NoReturn
 
 
 class _Withheld(MetaPathFinder):
-    """Says why a lesson's own modules are not there."""
+    """Says why the modules that declare a lesson's exercises are not there."""
 
     def find_spec(self, name: str, *_: object) -> None:
         if name.startswith(f"{__name__}."):
@@ -19,7 +19,7 @@ class _Withheld(MetaPathFinder):
             )
 
 
-sys.meta_path.insert(0, _Withheld())
+sys.meta_path.append(_Withheld())  # the last that is asked: reviews and pictures are there
 EXERCISES: dict[str, object] = {}
 
 

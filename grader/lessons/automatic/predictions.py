@@ -17,7 +17,7 @@ from grader.arrays.meshes import make_mesh, put
 from grader.arrays.numbers import same_value
 from grader.arrays.words import region
 from grader.chips.report import communication
-from grader.exercises import Exercise
+from grader.exercises import TableExercise
 from grader.exercises.plain import plain
 from grader.hlo.report import Report
 from grader.lessons.shared import COLLECTIVES
@@ -100,7 +100,7 @@ CLAIMS = {
     "a constraint can divide work before it": _a_constraint_divides_the_work_before_it,
 }
 
-who_decides = Exercise("who_decides", points=3, reference=functools.cache(lambda claim: CLAIMS[claim]()), form="table")
+who_decides = TableExercise("who_decides", points=3, reference=functools.cache(lambda claim: CLAIMS[claim]()))
 who_decides.rows(CLAIMS, GRID, argument="claim")
 
 
@@ -175,7 +175,7 @@ def _alike(one: Any, other: Any, operation: str) -> bool:
     return len(tuple(one)) <= rank and _padded(tuple(one), rank) == _padded(tuple(other), rank)
 
 
-predict_out = Exercise("predict_out", points=3, reference=_layout, form="table", same=_alike)
+predict_out = TableExercise("predict_out", points=3, reference=_layout, same=_alike)
 predict_out.rows(
     [o for o in OPERATIONS if o not in ("jnp.roll(v, 1, axis=0)", "v.cumsum(0)")], LINE, argument="operation"
 )
@@ -222,7 +222,7 @@ def _takes(operation: str) -> str:
     return _moved(communication(OPERATIONS[operation], _laid((16, 16), P("d"), LINE)))
 
 
-predict_moves = Exercise("predict_moves", points=4, reference=_takes, form="table", options=COLLECTIVES)
+predict_moves = TableExercise("predict_moves", points=4, reference=_takes, options=COLLECTIVES)
 predict_moves.rows([o for o in OPERATIONS if o not in ("v[0]", "v.reshape(-1)")], LINE, argument="operation")
 
 
@@ -344,13 +344,8 @@ CONTRACT_ASKS = {
     "over": "Which axis cuts the rows that are to be added up?",
     "bytes": "How many sums has a device, how many bytes are these, and over how many devices does the all_reduce run?",
 }
-contract = Exercise(
-    "contract",
-    points=4,
-    reference=lambda asked: CONTRACT[asked](),
-    form="table",
-    same=_same_entry,
-    questions=CONTRACT_ASKS,
+contract = TableExercise(
+    "contract", points=4, reference=lambda asked: CONTRACT[asked](), same=_same_entry, questions=CONTRACT_ASKS
 )
 contract.rows(CONTRACT, WIDE, argument="asked")
 
@@ -438,7 +433,7 @@ def _costs(change: str) -> str:
     return _moved(communication(lambda v: lax.with_sharding_constraint(v + 1, wanted), _laid((16, 32), before)))
 
 
-constraint_moves = Exercise("constraint_moves", points=4, reference=_costs, form="table", options=COLLECTIVES)
+constraint_moves = TableExercise("constraint_moves", points=4, reference=_costs, options=COLLECTIVES)
 constraint_moves.rows(CHANGES, GRID, argument="change")
 
 
@@ -527,8 +522,8 @@ ATTEMPTS: dict[str, Callable[[], Any]] = {
     ),
     "in_shardings for a NumPy argument": lambda: jax.jit(jnp.sin, in_shardings=_over(P("y")))(np.ones((16, 32))),
 }
-error_or_not = Exercise(
-    "error_or_not", points=4, form="table", reference=functools.cache(lambda attempt: _runs(ATTEMPTS[attempt]))
+error_or_not = TableExercise(
+    "error_or_not", points=4, reference=functools.cache(lambda attempt: _runs(ATTEMPTS[attempt]))
 )
 error_or_not.rows(ATTEMPTS, GRID, argument="attempt")
 
@@ -637,10 +632,9 @@ FOLLOW_THE_MESH_ASKS = {
     "who holds relu": "How are the rows of the result cut, and are its columns? Devices along an axis that cuts "
     "nothing hold copies.",
 }
-follow_the_mesh = Exercise(
+follow_the_mesh = TableExercise(
     "follow_the_mesh",
     points=4,
-    form="table",
     same=_same_followed,
     reference=lambda asked: FOLLOWED[asked](),
     questions=FOLLOW_THE_MESH_ASKS,
@@ -741,10 +735,9 @@ READ_THE_BENCHMARK_ASKS = {
     "speed-up": "How many times faster: the time before over the time after.",
     "efficiency": "The speed-up, as a part of the best that eight cores could do; 1 would be perfect.",
 }
-read_the_benchmark = Exercise(
+read_the_benchmark = TableExercise(
     "read_the_benchmark",
     points=3,
-    form="table",
     same=_near,
     reference=lambda asked: BENCHMARK[asked](),
     questions=READ_THE_BENCHMARK_ASKS,

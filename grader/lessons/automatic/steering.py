@@ -18,7 +18,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import FROM_ANYWHERE, OnDevices, OnMesh
-from grader.exercises import Array, ByCompiler, BytesSent, Case, Exercise, Flops, Move, Moves
+from grader.exercises import Array, ByCompiler, BytesSent, Case, Flops, FunctionExercise, Move, Moves, ProgramExercise
 from grader.lessons.shared import FLOAT, bytes_sent
 from grader.programs.collectives import ring_bytes
 
@@ -43,7 +43,7 @@ def _relaid(draw, moves, out, most):
     )
 
 
-constrain = Exercise("constrain", points=4, reference=lambda v: v + 1, by_compiler=True)
+constrain = ProgramExercise("constrain", points=4, reference=lambda v: v + 1, by_compiler=True)
 
 
 @constrain.cases
@@ -116,7 +116,7 @@ def cut_columns_only(v, *, mesh):
     return _constrained(v + 1, mesh, None, "x")
 
 
-constrain_whole = Exercise("constrain_whole", points=3, reference=lambda v: v + 1, by_compiler=True)
+constrain_whole = ProgramExercise("constrain_whole", points=3, reference=lambda v: v + 1, by_compiler=True)
 
 
 @constrain_whole.cases
@@ -163,7 +163,7 @@ def constrained_a_bare_empty_spec(v, *, mesh):
 
 # Two matmuls, x cut by rows, the weights whole: one constraint on what is between divides the work.
 
-steer = Exercise("steer", points=5, by_compiler=True, reference=lambda x, w1, w2: np.maximum(x @ w1, 0) @ w2)
+steer = ProgramExercise("steer", points=5, by_compiler=True, reference=lambda x, w1, w2: np.maximum(x @ w1, 0) @ w2)
 
 
 @steer.cases
@@ -254,7 +254,7 @@ def asked_for_too_little(x, w1, w2, *, mesh):
 
 # sigmoid(x @ weights + bias), everything whole: the contraction divided by constraints.
 
-divide_layer = Exercise(
+divide_layer = ProgramExercise(
     "divide_layer",
     points=4,
     by_compiler=True,
@@ -335,7 +335,7 @@ def _cut_by_columns(rows, columns, axis, mesh):
 
 
 AS_WIRED = (0, 1, 3, 2, 6, 7, 5, 4)  # devices in another order than that of their numbers
-init_sharded = Exercise("init_sharded", points=4, reference=_cut_by_columns, form="function", barred=FROM_ANYWHERE)
+init_sharded = FunctionExercise("init_sharded", points=4, reference=_cut_by_columns, barred=FROM_ANYWHERE)
 
 
 @init_sharded.cases
@@ -415,7 +415,7 @@ def _same(a, b):
     return bool(_laid_alike(a, b) and np.array_equal(a, b) and _copies_agree(a) and _copies_agree(b))
 
 
-same_everywhere = Exercise("same_everywhere", points=4, reference=_same, form="function")
+same_everywhere = FunctionExercise("same_everywhere", points=4, reference=_same)
 GRID, LINE = OnMesh({"x": 4, "y": 2}), OnMesh({"d": 8})
 
 
@@ -525,7 +525,7 @@ def _same_counts(one, other, text):
     return all(one.get(kind, 0) == other.get(kind, 0) for kind in {*KINDS, *one, *other})
 
 
-count_collectives = Exercise("count_collectives", points=5, reference=_count, form="function", same=_same_counts)
+count_collectives = FunctionExercise("count_collectives", points=5, reference=_count, same=_same_counts)
 
 HEAD = "HloModule jit_step, is_scheduled=true, entry_computation_layout={(f32[4,8]{1,0})->f32[4,8]{1,0}}\n"
 TRICKY = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.exercises import Exercise
+from grader.exercises import TableExercise
 from grader.lessons.shared import believed
 
 FAULTS = {
@@ -23,10 +23,9 @@ MARKS = {
     "E": "the first loss is right, and all gradients are off by one factor",
 }
 
-five_broken_trainers = Exercise(
+five_broken_trainers = TableExercise(
     "five_broken_trainers",
     points=5,
-    form="table",
     reference=lambda row: FAULTS[row],
     options={letter: SEEN.format(letter, mark) for letter, mark in MARKS.items()},
 )

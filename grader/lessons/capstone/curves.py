@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from grader.arrays.described import OnDevices, OnMesh
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise
 from grader.jax_versions import quick_options
 from grader.lessons.capstone.drawn import AXIS_NAMES, roundings
 from grader.lessons.capstone.model import one_step
@@ -102,14 +102,8 @@ def _alike(one, other, state, batches, mesh):
     return mine.shape == due.shape and bool((abs(mine - due) <= rounding_bound(state, batches)).all())
 
 
-curve = Exercise(
-    "curve",
-    points=6,
-    form="function",
-    reference=_due,
-    same=_alike,
-    after="step",
-    taught_in=("12_data_parallel", "20_sharp_bits"),
+curve = FunctionExercise(
+    "curve", points=6, reference=_due, same=_alike, after="step", taught_in=("12_data_parallel", "20_sharp_bits")
 )
 
 

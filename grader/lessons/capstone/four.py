@@ -8,7 +8,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import PerProcess
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, ProcessExercise
 from grader.lessons.capstone.lives import TINY, compiled_step, lines_of, same_losses
 from grader.transformer.model import initial
 from grader.transformer.text import batch_at
@@ -27,13 +27,8 @@ def _alone(process_id, num_processes, *, seed, sizes, lines, rows, steps):
     return losses
 
 
-four_processes = Exercise(
-    "four_processes",
-    points=6,
-    form="processes",
-    reference=_alone,
-    same=same_losses,
-    taught_in=("19_multihost",),
+four_processes = ProcessExercise(
+    "four_processes", points=6, reference=_alone, same=same_losses, taught_in=("19_multihost",)
 )
 
 

@@ -6,7 +6,7 @@ import math
 
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise
 from grader.lessons.capstone.sharded import RULES
 from grader.lessons.shared import FLOAT
 from grader.transformer.model import AXES
@@ -49,9 +49,7 @@ def _alike(one, other, **_):
     return one.keys() == other.keys() and all(_entries(one[name]) == _entries(other[name]) for name in other)
 
 
-specs = Exercise(
-    "specs", points=4, form="function", reference=_specs, same=_alike, taught_in=("02_shardings", "14_fsdp")
-)
+specs = FunctionExercise("specs", points=4, reference=_specs, same=_alike, taught_in=("02_shardings", "14_fsdp"))
 
 
 @specs.cases

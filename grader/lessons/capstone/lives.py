@@ -12,7 +12,7 @@ import numpy as np
 from jax.sharding import AxisType, NamedSharding
 
 from grader.arrays.described import PerLife
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, ProcessExercise
 from grader.jax_versions import quick_options
 from grader.lessons.capstone.model import one_step
 from grader.lessons.capstone.sharded import STATE
@@ -73,13 +73,8 @@ def same_losses(one, other, **_):
     return isinstance(one, list) and len(one) == len(other) and bool(np.allclose(one, other, rtol=2e-4, atol=0))
 
 
-resume = Exercise(
-    "resume",
-    points=8,
-    form="processes",
-    reference=_unbroken,
-    same=same_run,
-    taught_in=("02_shardings", "12_data_parallel"),
+resume = ProcessExercise(
+    "resume", points=8, reference=_unbroken, same=same_run, taught_in=("02_shardings", "12_data_parallel")
 )
 
 

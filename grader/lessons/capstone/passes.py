@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import BytesSent, Case, Exercise, Roots, Without
+from grader.exercises import BytesSent, Case, ProgramExercise, Roots, Without
 from grader.lessons.capstone.drawn import (
     AXIS_NAMES,
     MESHES,
@@ -47,7 +47,7 @@ X_IN_PARTS = Without(
 AT_ONCE = "every device has the weights of all layers at once, and was to have those of one layer"
 LAYER_BY_LAYER = Without("all_gather", "data", AT_ONCE, dimensions=4)  # those of the attention, of all layers
 
-forward = Exercise(
+forward = ProgramExercise(
     "forward",
     points=6,
     reference=compiled_quickly(logits_of),
@@ -249,7 +249,7 @@ def logits_made_whole(params, tokens, *, mesh):
 
 # The loss.
 
-loss = Exercise(
+loss = ProgramExercise(
     "loss",
     points=4,
     reference=compiled_quickly(mean_loss),

@@ -7,7 +7,7 @@ roofline knows no kernel that is slower than the peak, so that a real run stays 
 from __future__ import annotations
 
 from grader.chips.compiling import NoCompiler
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise
 from grader.lessons.capstone.pods import fit
 
 # Meta's model cards; `length` is the tokens of a sequence.
@@ -157,13 +157,8 @@ def _is_taken_by_its_compiler(model, machine, one):
         return True
 
 
-plan = Exercise(
-    "plan",
-    points=6,
-    form="function",
-    reference=_reference,
-    same=good_plan,
-    taught_in=("09_cost", "14_fsdp", "21_real_chips"),
+plan = FunctionExercise(
+    "plan", points=6, reference=_reference, same=good_plan, taught_in=("09_cost", "14_fsdp", "21_real_chips")
 )
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import BytesSent, Case, Exercise
+from grader.exercises import BytesSent, Case, ProgramExercise
 from grader.lessons.capstone.drawn import (
     AXIS_NAMES,
     MESHES,
@@ -28,7 +28,7 @@ from grader.lessons.capstone.sharded import ROWS, SPECS, local_logits, local_los
 from grader.lessons.shared import device_map
 from grader.transformer.model import NORMS
 
-gradients = Exercise(
+gradients = ProgramExercise(
     "gradients",
     points=8,
     reference=compiled_quickly(jax.value_and_grad(mean_loss)),

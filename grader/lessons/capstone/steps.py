@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import BytesSent, Case, Exercise, InPlace
+from grader.exercises import BytesSent, Case, InPlace, ProgramExercise
 from grader.lessons.capstone.drawn import (
     AXIS_NAMES,
     batch_drawn,
@@ -26,7 +26,7 @@ from grader.transformer.training import DECAY, LIMIT, RATE, WARMUP, adamw, added
 MICRO = 2
 MICROBATCHES = P(None, "data")
 
-step = Exercise(
+step = ProgramExercise(
     "step",
     points=8,
     reference=compiled_quickly(one_step),

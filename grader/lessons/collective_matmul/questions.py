@@ -12,7 +12,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import aval, make_mesh, put
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise, TableExercise
 from grader.programs.program import trace
 from grader.programs.walk import structure
 
@@ -34,7 +34,7 @@ def _round(by: int, steps: int, start: int = 0) -> tuple[int, ...]:
     return tuple(np.asarray(held).tolist())
 
 
-schedule_table = Exercise("schedule_table", points=2, form="table", reference=lambda by, step: _round(by, step))
+schedule_table = TableExercise("schedule_table", points=2, reference=lambda by, step: _round(by, step))
 
 
 @schedule_table.cases
@@ -71,7 +71,7 @@ def sent_to_everybody(by, step):
 
 # On which block of C each device works, when sums travel: followed backwards from where they must end.
 
-sum_schedule = Exercise("sum_schedule", points=2, form="table", reference=lambda step: _round(1, FOUR - 1 - step))
+sum_schedule = TableExercise("sum_schedule", points=2, reference=lambda step: _round(1, FOUR - 1 - step))
 
 
 @sum_schedule.cases
@@ -189,7 +189,7 @@ def _overlap(program: str) -> str:
     return overlap(PROGRAMS[program])
 
 
-does_it_overlap = Exercise("does_it_overlap", points=4, form="table", reference=_overlap)
+does_it_overlap = TableExercise("does_it_overlap", points=4, reference=_overlap)
 does_it_overlap.rows(PROGRAMS, argument="program")
 
 
@@ -274,7 +274,7 @@ def _scheduled(n: int, product: float, transfer: float) -> dict[str, float]:
     return {"apart": (n - 1) * transfer + n * product, "overlapped": done}
 
 
-ring_time = Exercise("ring_time", points=2, form="function", reference=_scheduled)
+ring_time = FunctionExercise("ring_time", points=2, reference=_scheduled)
 
 
 @ring_time.cases

@@ -16,14 +16,14 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Flops, Meanwhile, OneWay, Turns, Written
+from grader.exercises import Array, BytesSent, Case, Draw, Flops, Meanwhile, OneWay, ProgramExercise, Turns, Written
 from grader.lessons.shared import FLOAT, bytes_sent, device_map
 
 Index = Callable[[Any, Any, int], Any]  # which block a device multiplies, given its place, the step, and n
 Steps = Callable[[int], Sequence[int]]  # at which steps it multiplies, given n
 RINGS = (4,), (3,), (6,), (2,)  # not of one device: there shard_map leaves no trace in a program
 
-_exercise = partial(Exercise, reference=lambda a, b: a @ b, mesh_shapes=RINGS)
+_exercise = partial(ProgramExercise, reference=lambda a, b: a @ b, mesh_shapes=RINGS)
 
 
 def _send(block, n: int, by: int):
@@ -532,7 +532,7 @@ def sent_whole_blocks(a, b, *, mesh):
 
 LAYERS = P("x", None), P(None, "x"), P("x", None)
 
-mlp_block = Exercise(
+mlp_block = ProgramExercise(
     "mlp_block", points=6, reference=lambda x, w1, w2: jax.nn.gelu(x @ w1) @ w2, mesh_shapes=RINGS, piece=True
 )
 

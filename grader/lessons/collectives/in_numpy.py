@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 
 from grader.arrays.numbers import close
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise
 from grader.programs.buffers import COLLECTIVES, after, named, over, puzzle
 
 # Lists of blocks in, one for each device; lists of blocks out.
@@ -53,9 +53,7 @@ def _drawn(draw, n, *shape):
     return list(draw.values(n, *shape))
 
 
-psum_ref = Exercise(
-    "psum_ref", points=1, form="function", same=_alike, reference=lambda blocks: _really(over("psum"), blocks)
-)
+psum_ref = FunctionExercise("psum_ref", points=1, same=_alike, reference=lambda blocks: _really(over("psum"), blocks))
 
 
 @psum_ref.by_formula
@@ -96,12 +94,8 @@ def running_sums(blocks):
     return list(np.cumsum(blocks, axis=0))
 
 
-all_gather_ref = Exercise(
-    "all_gather_ref",
-    points=1,
-    form="function",
-    same=_alike,
-    reference=lambda blocks, axis, tiled: _really(_gather(axis, tiled), blocks),
+all_gather_ref = FunctionExercise(
+    "all_gather_ref", points=1, same=_alike, reference=lambda blocks, axis, tiled: _really(_gather(axis, tiled), blocks)
 )
 
 
@@ -154,10 +148,9 @@ def gathered_once(blocks, axis, tiled):
     return np.concatenate(blocks, axis) if tiled else np.stack(blocks, axis)
 
 
-psum_scatter_ref = Exercise(
+psum_scatter_ref = FunctionExercise(
     "psum_scatter_ref",
     points=1,
-    form="function",
     same=_alike,
     reference=lambda blocks, scatter_dimension: _really(_scatter(scatter_dimension), blocks),
 )
@@ -205,10 +198,9 @@ def first_part_for_everybody(blocks, scatter_dimension):
     return [_dealt_out(blocks, scatter_dimension)[0]] * len(blocks)
 
 
-all_to_all_ref = Exercise(
+all_to_all_ref = FunctionExercise(
     "all_to_all_ref",
     points=2,
-    form="function",
     same=_alike,
     reference=lambda blocks, split_axis, concat_axis: _really(_exchange(split_axis, concat_axis), blocks),
 )
@@ -266,10 +258,9 @@ def added_the_pieces(blocks, split_axis, concat_axis):
     return [sum(received) for received in zip(*pieces, strict=True)]
 
 
-ppermute_ref = Exercise(
+ppermute_ref = FunctionExercise(
     "ppermute_ref",
     points=1,
-    form="function",
     same=_alike,
     reference=lambda blocks, perm: _really(_permute(tuple(map(tuple, perm))), blocks),
 )
@@ -352,7 +343,7 @@ def _name_of(before, after):
     return name
 
 
-identify_collective = Exercise("identify_collective", points=3, form="function", reference=_name_of)
+identify_collective = FunctionExercise("identify_collective", points=3, reference=_name_of)
 
 
 @identify_collective.cases

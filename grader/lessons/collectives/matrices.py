@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import BytesSent, Case, Exercise, Flops, Written
+from grader.exercises import BytesSent, Case, Flops, ProgramExercise, Written
 from grader.lessons.shared import bytes_sent, device_map, to_send
 
 ROWS, COLUMNS = P("x", None), P(None, "x")
@@ -14,7 +14,7 @@ ROWS, COLUMNS = P("x", None), P(None, "x")
 
 # A[I, J_X] → A[I, J]: the columns of all devices, on every device.
 
-gather_columns = Exercise("gather_columns", points=4, reference=lambda a: a)
+gather_columns = ProgramExercise("gather_columns", points=4, reference=lambda a: a)
 
 
 @gather_columns.cases
@@ -95,7 +95,7 @@ def gathered_by_in_specs(a, *, mesh):
 
 PARTS = P("x", None, None)
 
-sum_and_split = Exercise("sum_and_split", points=4, reference=lambda parts: parts.sum(0))
+sum_and_split = ProgramExercise("sum_and_split", points=4, reference=lambda parts: parts.sum(0))
 
 
 @sum_and_split.cases
@@ -196,7 +196,7 @@ def gave_everybody_the_sum(parts, *, mesh):
 
 # x[I_X, J] → x[I, J_X]: from rows to columns, by one exchange.
 
-reshard_rows_to_cols = Exercise("reshard_rows_to_cols", points=4, reference=lambda x: x, against_compiler=True)
+reshard_rows_to_cols = ProgramExercise("reshard_rows_to_cols", points=4, reference=lambda x: x, against_compiler=True)
 
 
 @reshard_rows_to_cols.cases
@@ -262,7 +262,7 @@ def exchanged_by_in_specs(x, *, mesh):
 
 # x[I_X, J] → x.T[J_X, I]: an exchange of blocks, and a transposition within them.
 
-distributed_transpose = Exercise("distributed_transpose", points=4, reference=lambda x: x.T)
+distributed_transpose = ProgramExercise("distributed_transpose", points=4, reference=lambda x: x.T)
 
 
 @distributed_transpose.cases
@@ -330,7 +330,7 @@ def gathered_and_turned(x, *, mesh):
 
 BETWEEN = PARTS, P(None, None)
 
-psum_by_two = Exercise("psum_by_two", points=4, reference=lambda parts, w: parts.sum(0) @ w)
+psum_by_two = ProgramExercise("psum_by_two", points=4, reference=lambda parts, w: parts.sum(0) @ w)
 
 
 @psum_by_two.cases

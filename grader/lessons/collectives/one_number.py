@@ -8,7 +8,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, BytesSent, Case, Exercise
+from grader.exercises import Array, BytesSent, Case, ProgramExercise
 from grader.jax_versions import all_gather
 from grader.lessons.collectives.matrices import COLUMNS
 from grader.lessons.shared import bytes_sent, device_map
@@ -17,7 +17,7 @@ from grader.lessons.shared import bytes_sent, device_map
 
 VECTOR = P("x")
 
-global_argmax = Exercise("global_argmax", points=4, reference=np.argmax)
+global_argmax = ProgramExercise("global_argmax", points=4, reference=np.argmax)
 
 
 @global_argmax.cases
@@ -165,7 +165,7 @@ def _softmax_reference(x):
     return (terms / terms.sum(axis=1, keepdims=True)).astype(np.float32)
 
 
-global_logsumexp = Exercise("global_logsumexp", points=4, reference=_logsumexp_reference)
+global_logsumexp = ProgramExercise("global_logsumexp", points=4, reference=_logsumexp_reference)
 
 
 @global_logsumexp.cases
@@ -300,7 +300,7 @@ def gathered_all_logits(x, *, mesh):
     return device_map(body, mesh, COLUMNS, P())(x)
 
 
-safe_softmax = Exercise("safe_softmax", points=4, reference=_softmax_reference)
+safe_softmax = ProgramExercise("safe_softmax", points=4, reference=_softmax_reference)
 
 
 @safe_softmax.cases
@@ -384,7 +384,7 @@ def gathered_for_softmax(x, *, mesh):
 
 # The gradient of Σ logsumexp, by jax.grad: a maximum that is only taken off again needs no derivative.
 
-logsumexp_gradient = Exercise("logsumexp_gradient", points=3, reference=_softmax_reference)
+logsumexp_gradient = ProgramExercise("logsumexp_gradient", points=3, reference=_softmax_reference)
 
 
 @logsumexp_gradient.cases
@@ -468,7 +468,7 @@ def _layernorm_reference(x):
     return ((wide - mean) / np.sqrt(variance + EPSILON)).astype(np.float32)
 
 
-sharded_layernorm = Exercise("sharded_layernorm", points=4, reference=_layernorm_reference)
+sharded_layernorm = ProgramExercise("sharded_layernorm", points=4, reference=_layernorm_reference)
 
 
 @sharded_layernorm.cases
@@ -569,7 +569,7 @@ def gathered_the_features(x, *, mesh):
 
 MASKED = VECTOR, VECTOR
 
-masked_mean = Exercise(
+masked_mean = ProgramExercise(
     "masked_mean", points=4, reference=lambda x, mask: np.where(mask, x, 0).sum() / mask.sum(dtype=np.float32)
 )
 

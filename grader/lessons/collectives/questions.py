@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import aval, make_mesh, put
 from grader.arrays.words import enumeration, numbered
-from grader.exercises import Exercise
+from grader.exercises import TableExercise
 from grader.lessons.shared import COLLECTIVES, believed
 from grader.programs.buffers import Puzzle, after, named, over, puzzle, ran
 from grader.programs.program import trace
@@ -44,9 +44,7 @@ AFTER_COLLECTIVE_ASKS = {
     "scatter": "Add the blocks up, place by place; each device keeps one part of these sums. Which part is device 2's?",
     "psum": "Add the blocks up, place by place. Each device has all of these sums.",
 }
-after_collective = Exercise(
-    "after_collective", points=2, reference=_after, form="table", questions=AFTER_COLLECTIVE_ASKS
-)
+after_collective = TableExercise("after_collective", points=2, reference=_after, questions=AFTER_COLLECTIVE_ASKS)
 after_collective.rows(AFTER, LINE, argument="collective")
 
 
@@ -145,7 +143,7 @@ RESULT_SHAPES_ASKS = {
     "to_all": "The block is cut along `split_axis` into as many parts as there are devices, and what arrives "
     "is joined along `concat_axis`.",
 }
-result_shapes = Exercise("result_shapes", points=2, reference=_shape_after, form="table", questions=RESULT_SHAPES_ASKS)
+result_shapes = TableExercise("result_shapes", points=2, reference=_shape_after, questions=RESULT_SHAPES_ASKS)
 result_shapes.rows(SHAPED, MESH, argument="collective")
 
 
@@ -235,11 +233,10 @@ def _as_named(name: str) -> list[str]:
     return [f"{name}{detail}{over}" for detail in details for over in ("", " over x", " over y")]
 
 
-which_collective = Exercise(
+which_collective = TableExercise(
     "which_collective",
     points=4,
     reference=_answer,
-    form="table",
     options={written: words for name, words in COLLECTIVES.items() for written in _as_named(name)},
 )
 which_collective.rows(KEYS, argument="key")
@@ -384,7 +381,7 @@ def _same_devices(one, other, collective):
     return sorted(one) == sorted(other)
 
 
-partners = Exercise("partners", points=2, reference=_whose, form="table", questions=PARTNERS_ASKS, same=_same_devices)
+partners = TableExercise("partners", points=2, reference=_whose, questions=PARTNERS_ASKS, same=_same_devices)
 partners.rows(PARTNERS, MESH, argument="collective")
 
 
@@ -480,9 +477,7 @@ BLOCK_BYTES_SENT_ASKS = {
     "ppermute": "How many blocks does a device send, and how many bytes has one?",
     "index": "Does a device need anything of another to know its own place?",
 }
-block_bytes_sent = Exercise(
-    "block_bytes_sent", points=2, reference=_bytes_of, form="table", questions=BLOCK_BYTES_SENT_ASKS
-)
+block_bytes_sent = TableExercise("block_bytes_sent", points=2, reference=_bytes_of, questions=BLOCK_BYTES_SENT_ASKS)
 block_bytes_sent.rows(SENT, LINE, argument="collective")
 
 
@@ -577,7 +572,7 @@ BACK = {  # of what was chosen for the way back
     "nothing": "With nothing on the way back, each device keeps the cotangent that it has. On the way forward, did "
     "the numbers stay where they were?",
 }
-transposed_pair = Exercise("transposed_pair", points=2, reference=_transposed, form="table", options=BACK)
+transposed_pair = TableExercise("transposed_pair", points=2, reference=_transposed, options=BACK)
 transposed_pair.rows(BACKWARDS, LINE, argument="collective")
 
 
@@ -653,7 +648,7 @@ def _chosen(situation):
     return name.split()[0]
 
 
-choose_collective = Exercise("choose_collective", points=3, reference=_chosen, form="table", options=COLLECTIVES)
+choose_collective = TableExercise("choose_collective", points=3, reference=_chosen, options=COLLECTIVES)
 choose_collective.rows(SITUATIONS, argument="situation")
 
 

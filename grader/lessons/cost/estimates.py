@@ -15,7 +15,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.blocks import blocks
 from grader.arrays.meshes import aval, make_mesh
 from grader.chips.report import communication
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise, TableExercise
 from grader.lessons.cost.layers_measured import measured
 from grader.lessons.cost.rings_played import play
 from grader.lessons.shared import within
@@ -64,10 +64,9 @@ BEFORE_YOU_MEASURE_ASKS = {
     "on a ring send it, for this many devices along x?",
     "hop": "How many bytes pass through the link while one message waits?",
 }
-before_you_measure = Exercise(
+before_you_measure = TableExercise(
     "before_you_measure",
     points=3,
-    form="table",
     same=within(0.1),
     reference=lambda row: float(MEASURED[row]()),
     questions=BEFORE_YOU_MEASURE_ASKS,
@@ -172,7 +171,7 @@ ROOFLINES_ASKS = {
     "devices": "Write both times of the forward pass down, with FLOPs over C and bytes over W, and set them "
     "equal. What is left when B and D cancel, and where does F stand?",
 }
-rooflines = Exercise("rooflines", points=3, reference=_bound, form="table", same=within(0.03), questions=ROOFLINES_ASKS)
+rooflines = TableExercise("rooflines", points=3, reference=_bound, same=within(0.03), questions=ROOFLINES_ASKS)
 rooflines.rows(BOUNDS)
 
 
@@ -253,7 +252,7 @@ def _best(b, f, n, mx, my):
     return min(_splits(n), key=lambda split: _split_seconds(b, f, *split, mx, my))
 
 
-best_split = Exercise("best_split", points=3, reference=_best, form="function")
+best_split = FunctionExercise("best_split", points=3, reference=_best)
 
 
 @best_split.cases
@@ -387,13 +386,8 @@ SPEEDUPS_ASKS = {
     "usual": "Five runs, of which four take one time and one takes another, longer one: mean and deviation "
     "are two equations for these two times.",
 }
-speedups = Exercise(
-    "speedups",
-    points=3,
-    reference=lambda row: RECORDED[row](),
-    form="table",
-    same=within(0.03),
-    questions=SPEEDUPS_ASKS,
+speedups = TableExercise(
+    "speedups", points=3, reference=lambda row: RECORDED[row](), same=within(0.03), questions=SPEEDUPS_ASKS
 )
 speedups.rows(RECORDED)
 
@@ -556,7 +550,7 @@ WHY_NO_SPEEDUP_ASKS = {
     "communication-bound": "The wire takes longer than the arithmetic. An all_reduce over n devices sends 2(n-1)/n of "
     "an array: which array is that here, and how does it grow with n?",
 }
-why_no_speedup = Exercise("why_no_speedup", points=3, reference=_reason, form="table", questions=WHY_NO_SPEEDUP_ASKS)
+why_no_speedup = TableExercise("why_no_speedup", points=3, reference=_reason, questions=WHY_NO_SPEEDUP_ASKS)
 why_no_speedup.rows(REASONS)
 
 

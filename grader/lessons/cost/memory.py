@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import blocks
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise, TableExercise
 from grader.lessons.shared import within
 
 # Memory on one device, with Adam in mixed precision.
@@ -42,7 +42,7 @@ def _held(how, params, activations, n, *, state=(WEIGHTS, GRADIENTS, OPTIMISER),
     )
 
 
-memory_per_device = Exercise("memory_per_device", points=4, reference=_held, form="function")
+memory_per_device = FunctionExercise("memory_per_device", points=4, reference=_held)
 
 
 @memory_per_device.by_formula
@@ -169,8 +169,8 @@ LARGEST_MODEL_ASKS = {
     "12. Which of these are divided among the devices here? How often does what is left go into the "
     "memory of one device, in billions?",
 }
-largest_model = Exercise(
-    "largest_model", points=2, reference=_largest, form="table", same=within(0.02), questions=LARGEST_MODEL_ASKS
+largest_model = TableExercise(
+    "largest_model", points=2, reference=_largest, same=within(0.02), questions=LARGEST_MODEL_ASKS
 )
 largest_model.rows(HOWS[:4], argument="how")
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax.extend.core import jaxpr_as_fun
 
 from grader.arrays.sketch import Sketch
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise
 from grader.lessons.cost.layers_measured import WAYS, measured
 from grader.lessons.cost.rings_played import busiest_link, play, tree_seconds
 from grader.programs.program import trace
@@ -41,7 +41,7 @@ def _sent(kind, shape, dtype, n):
     return play(kind, n, _nbytes(shape, dtype)).sent
 
 
-collective_bytes = Exercise("collective_bytes", points=4, reference=_sent, form="function")
+collective_bytes = FunctionExercise("collective_bytes", points=4, reference=_sent)
 
 
 @collective_bytes.by_formula
@@ -135,7 +135,7 @@ def sent_what_it_keeps(kind, shape, dtype, n):
 
 # all_to_all on a ring without shortcuts: a message for a far device crosses every link on its way.
 
-link_bytes = Exercise("link_bytes", points=3, reference=busiest_link, form="function")
+link_bytes = FunctionExercise("link_bytes", points=3, reference=busiest_link)
 
 
 @link_bytes.by_formula
@@ -197,7 +197,7 @@ def _seconds(kind, n, volume, alpha, bandwidth):
     return play(kind, n, volume, alpha, bandwidth).seconds
 
 
-ring_seconds = Exercise("ring_seconds", points=3, reference=_seconds, form="function")
+ring_seconds = FunctionExercise("ring_seconds", points=3, reference=_seconds)
 
 
 @ring_seconds.by_formula
@@ -287,7 +287,7 @@ def _crossing(n, alpha, bandwidth):
     return low
 
 
-crossover_bytes = Exercise("crossover_bytes", points=3, reference=_crossing, form="function")
+crossover_bytes = FunctionExercise("crossover_bytes", points=3, reference=_crossing)
 
 
 @crossover_bytes.by_formula
@@ -377,7 +377,7 @@ def _from_the_program(jaxpr):
     return [(c.kind, c.axes, c.bytes, c.times) for c in found]
 
 
-comm_report = Exercise("comm_report", points=6, reference=_from_the_program, form="function")
+comm_report = FunctionExercise("comm_report", points=6, reference=_from_the_program)
 
 
 @comm_report.cases
@@ -507,7 +507,7 @@ def _layer_sent(how, b, d, f, x, y):
     return tuple(cost.sent for cost in measured(how, b, d, f, x, y))
 
 
-layer_bytes = Exercise("layer_bytes", points=5, reference=_layer_sent, form="function")
+layer_bytes = FunctionExercise("layer_bytes", points=5, reference=_layer_sent)
 DIVIDED = {
     "data parallel": [(2, 1), (4, 1), (8, 1)],
     "FSDP": [(4, 1), (8, 1), (2, 1)],
@@ -657,7 +657,7 @@ def _layer_seconds(how, backward, b, d, f, n, flops_per_s, link):
     return cost.flops / flops_per_s, cost.sent / (2 * link)
 
 
-layer_seconds = Exercise("layer_seconds", points=4, reference=_layer_seconds, form="function")
+layer_seconds = FunctionExercise("layer_seconds", points=4, reference=_layer_seconds)
 
 
 @layer_seconds.by_formula

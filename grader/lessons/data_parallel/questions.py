@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import OnMesh
 from grader.arrays.meshes import aval, make_mesh, put
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise, TableExercise
 from grader.lessons.shared import FLOAT, bytes_sent, loss
 from grader.programs.program import trace
 from grader.programs.walk import structure
@@ -60,9 +60,7 @@ DP_NUMBERS_ASKS = {
     "and what share of them does a ring of eight send, how often? Which of this depends on the rows?",
     "parameters": "Layer by layer: which two widths does its W have, and which one its b? How many layers are there?",
 }
-dp_numbers = Exercise(
-    "dp_numbers", points=3, form="table", reference=lambda row: _counted()[row], questions=DP_NUMBERS_ASKS
-)
+dp_numbers = TableExercise("dp_numbers", points=3, reference=lambda row: _counted()[row], questions=DP_NUMBERS_ASKS)
 dp_numbers.rows(_counted)
 
 
@@ -127,7 +125,7 @@ def _placed(params, batch, mesh):
     return jax.device_put(params, whole), jax.device_put(batch, cut)
 
 
-place_dp = Exercise("place_dp", points=3, form="function", reference=_placed)
+place_dp = FunctionExercise("place_dp", points=3, reference=_placed)
 
 
 @place_dp.cases
@@ -224,12 +222,8 @@ SAME_LR_ASKS = {
     "sums?",
     "local mean": "Eight devices have a mean each. How many times the mean of all rows is what they make of these?",
 }
-same_lr_question = Exercise(
-    "same_lr_question",
-    points=4,
-    form="table",
-    reference=lambda recipe: LR / _times_too_large(recipe),
-    questions=SAME_LR_ASKS,
+same_lr_question = TableExercise(
+    "same_lr_question", points=4, reference=lambda recipe: LR / _times_too_large(recipe), questions=SAME_LR_ASKS
 )
 
 
@@ -341,7 +335,7 @@ def _averaged_alike(rule: str) -> str:
     return "same" if np.allclose(run(True), run(False), atol=1e-5) else "different"
 
 
-average_what = Exercise("average_what", points=3, form="table", reference=_averaged_alike)
+average_what = TableExercise("average_what", points=3, reference=_averaged_alike)
 
 
 @average_what.cases

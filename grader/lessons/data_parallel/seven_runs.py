@@ -19,7 +19,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import make_mesh, put
 from grader.arrays.ratios import ratios
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, TableExercise
 
 MESH = {"data": 4, "model": 2}
 BOTH = tuple(MESH)
@@ -236,7 +236,7 @@ SIGNS = {  # of each wrong program
     "last microbatch only": "If only the last microbatch counts, the run is right as soon as all microbatches are "
     "alike, and nothing is dropped or padded. Is this one?",
 }
-which_run = Exercise("which_run", points=7, form="table", reference=identified, options=SIGNS, once=True)
+which_run = TableExercise("which_run", points=7, reference=identified, options=SIGNS, once=True)
 
 
 @which_run.cases

@@ -10,7 +10,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import NOT_IN_PLACE, OnDevices, OnMesh
-from grader.exercises import Array, BytesSent, Case, EitherWay, Exercise
+from grader.exercises import Array, BytesSent, Case, EitherWay, FunctionExercise, ProgramExercise
 from grader.lessons.data_parallel.steps import AXES, descend
 from grader.lessons.shared import bytes_sent, loss
 from grader.transformer.runs import compiled
@@ -43,7 +43,7 @@ def _with_dropout(key_data, x, hidden):
     return {"w": w, "h": _dropped(x @ w, _masks(mask_key, jnp.arange(x.shape[0]), hidden))}
 
 
-dropout_rng = Exercise("dropout_rng", points=5, reference=jax.jit(_with_dropout, static_argnums=2))
+dropout_rng = ProgramExercise("dropout_rng", points=5, reference=jax.jit(_with_dropout, static_argnums=2))
 
 
 @dropout_rng.cases
@@ -182,7 +182,7 @@ def _clipped(gradients, limit):
     return jax.tree.map(lambda g: g * jnp.minimum(1, limit / norm), gradients), norm
 
 
-clip_by_global_norm = Exercise("clip_by_global_norm", points=5, reference=jax.jit(_clipped))
+clip_by_global_norm = ProgramExercise("clip_by_global_norm", points=5, reference=jax.jit(_clipped))
 
 
 @clip_by_global_norm.cases
@@ -363,7 +363,7 @@ def _in_place(state, batches, step=None, **how):
     return state, _kept(given)
 
 
-donate = Exercise("donate", points=4, form="function", reference=_in_place, barred=NOT_IN_PLACE)
+donate = FunctionExercise("donate", points=4, reference=_in_place, barred=NOT_IN_PLACE)
 
 
 @donate.cases

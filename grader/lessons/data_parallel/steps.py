@@ -15,7 +15,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Flops, InTurns, Move, Moves, Turns
+from grader.exercises import Array, BytesSent, Case, Draw, Flops, InTurns, Move, Moves, ProgramExercise, Turns
 from grader.jax_versions import varying
 from grader.lessons.shared import bytes_sent, loss
 
@@ -62,7 +62,7 @@ def _count(params) -> int:
 
 # References are compiled: op by op, a new shape would cost a compilation for every one of them.
 _trained_alone = jax.jit(trained, static_argnums=3)
-jit_dp = Exercise("jit_dp", points=5, reference=_trained_alone, by_compiler=True)
+jit_dp = ProgramExercise("jit_dp", points=5, reference=_trained_alone, by_compiler=True)
 
 
 def _how_long(draw):
@@ -172,7 +172,7 @@ def trained_on_one_share(params, x, y, *, steps, rate, mesh):
 
 # By hand: the whole training step in one shard_map, the update inside.
 
-shard_map_dp = Exercise("shard_map_dp", points=6, reference=_trained_alone, piece=True)
+shard_map_dp = ProgramExercise("shard_map_dp", points=6, reference=_trained_alone, piece=True)
 CUT = P(), P("data"), P("data")
 
 
@@ -300,7 +300,7 @@ def averaged_over_the_other_axis(*arrays, **how):
 
 # A batch too large for a device's memory: several microbatches, one after the other, and one reduction.
 
-accumulate = Exercise(
+accumulate = ProgramExercise(
     "accumulate", points=6, reference=jax.jit(lambda params, x, y, microbatches: jax.value_and_grad(loss)(params, x, y))
 )
 
@@ -489,7 +489,7 @@ def _measured(logits, labels, real):
     return jax.tree.map(lambda v: jnp.sum(v * real) / jnp.sum(real), _per_row(logits, labels))
 
 
-metrics = Exercise("metrics", points=4, reference=jax.jit(_measured))
+metrics = ProgramExercise("metrics", points=4, reference=jax.jit(_measured))
 
 
 @metrics.cases

@@ -20,7 +20,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import OnMesh
 from grader.arrays.words import numbered
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise, TableExercise
 from grader.lessons.shared import believed
 
 # Cells in an order: run in a Python process of their own, one that has seen no JAX before.
@@ -113,7 +113,7 @@ def _try_ours(scheme: str) -> None:
         list(pool.map(functools.partial(_fate, scheme), filter(None, ours)))
 
 
-setup_cells = Exercise("setup_cells", points=2, form="table", reference=lambda scheme: list("ABCDE"), same=_same_fate)
+setup_cells = TableExercise("setup_cells", points=2, reference=lambda scheme: list("ABCDE"), same=_same_fate)
 setup_cells.rows(CELLS, argument="scheme")
 
 
@@ -209,8 +209,8 @@ READ_DEVICES_ASKS = {
     "device 6": "Which other entry has the `coords` of the one with id=6?",
     "processes": "How many different values of `process_index` are there?",
 }
-read_devices = Exercise(
-    "read_devices", points=2, form="table", reference=lambda row: READ[row](TPU_DEVICES), questions=READ_DEVICES_ASKS
+read_devices = TableExercise(
+    "read_devices", points=2, reference=lambda row: READ[row](TPU_DEVICES), questions=READ_DEVICES_ASKS
 )
 read_devices.rows(READ)
 
@@ -320,9 +320,7 @@ ARRAY_FACTS_ASKS = {
     "type": "Add a cell and ask: what does `type(y)` say?",
     "shape": "The shape that you program with is that of the whole array.",
 }
-array_facts = Exercise(
-    "array_facts", points=2, form="table", reference=lambda row: _lying()[row], questions=ARRAY_FACTS_ASKS
-)
+array_facts = TableExercise("array_facts", points=2, reference=lambda row: _lying()[row], questions=ARRAY_FACTS_ASKS)
 array_facts.rows(_lying)
 
 
@@ -391,10 +389,9 @@ def _grid(shape, names):
     return np.array([device.id for device in mesh.devices.flat]).reshape(mesh.devices.shape)
 
 
-device_grid = Exercise(
+device_grid = FunctionExercise(
     "device_grid",
     points=2,
-    form="function",
     reference=_grid,
     same=lambda one, other, **_: np.array_equal(np.asarray(one), np.asarray(other)),
 )
@@ -482,7 +479,7 @@ MESH_OR_ERROR_ASKS = {
     "Mesh(": "How many devices are in the array that it is given, and how many dimensions has this array? "
     "Each of them needs a name.",
 }
-mesh_or_error = Exercise("mesh_or_error", points=2, form="table", reference=_outcome, questions=MESH_OR_ERROR_ASKS)
+mesh_or_error = TableExercise("mesh_or_error", points=2, reference=_outcome, questions=MESH_OR_ERROR_ASKS)
 mesh_or_error.rows(TRIALS, argument="call")
 
 
@@ -540,7 +537,7 @@ def _put(value, spec, on=None):
     return jax.device_put(value, NamedSharding(mesh, P(*spec)))
 
 
-put_on_mesh = Exercise("put_on_mesh", points=2, form="function", reference=_put)
+put_on_mesh = FunctionExercise("put_on_mesh", points=2, reference=_put)
 
 
 @put_on_mesh.cases

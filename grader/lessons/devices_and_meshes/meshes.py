@@ -17,7 +17,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import OnMesh
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise, TableExercise
 from grader.lessons.devices_and_meshes.devices import TPU_DEVICES
 from grader.lessons.shared import believed
 
@@ -39,7 +39,7 @@ def _same_groups(one, other, **_) -> bool:
     return one == other
 
 
-axis_groups = Exercise("axis_groups", points=3, form="function", reference=_groups, same=_same_groups)
+axis_groups = FunctionExercise("axis_groups", points=3, reference=_groups, same=_same_groups)
 
 
 @axis_groups.cases
@@ -131,8 +131,8 @@ TOPOLOGY_ORDER_ASKS = {
     "after": "In the printed grid, which number stands below this one?",
     "along": "Go down the column of the printed grid in which device 0 stands.",
 }
-topology_order = Exercise(
-    "topology_order", points=2, form="table", reference=lambda row: _on_the_torus()[row], questions=TOPOLOGY_ORDER_ASKS
+topology_order = TableExercise(
+    "topology_order", points=2, reference=lambda row: _on_the_torus()[row], questions=TOPOLOGY_ORDER_ASKS
 )
 topology_order.rows(_on_the_torus)
 
@@ -177,7 +177,7 @@ def _longest(coords, order, length=lambda dx, dy: dx + dy, closed=True):
     return max(length(abs(a - c), abs(b - d)) for (a, b), (c, d) in steps)
 
 
-longest_hop = Exercise("longest_hop", points=3, form="function", reference=_longest)
+longest_hop = FunctionExercise("longest_hop", points=3, reference=_longest)
 
 
 @longest_hop.cases
@@ -283,9 +283,7 @@ def _same_mesh(one, other, **_) -> bool:
     )
 
 
-make_training_mesh = Exercise(
-    "make_training_mesh", points=3, form="function", reference=_training_mesh, same=_same_mesh
-)
+make_training_mesh = FunctionExercise("make_training_mesh", points=3, reference=_training_mesh, same=_same_mesh)
 
 
 @make_training_mesh.cases
@@ -448,7 +446,7 @@ AXIS_TYPE_ASKS = {
     "type": "Which axes does `jax.typeof` name beside the lengths of an array, outside of shard_map?",
     "block": "In which kind of function do you write for one device, and what is given to it?",
 }
-axis_type = Exercise("axis_type", points=2, form="table", reference=lambda row: TYPES[row](), questions=AXIS_TYPE_ASKS)
+axis_type = TableExercise("axis_type", points=2, reference=lambda row: TYPES[row](), questions=AXIS_TYPE_ASKS)
 axis_type.rows(TYPES)
 
 
@@ -540,8 +538,8 @@ LOCAL_AND_GLOBAL_ASKS = {
     "processes": "The call runs on all devices of the mesh of y. In which processes are these, and who tells them "
     "to start?",
 }
-local_and_global = Exercise(
-    "local_and_global", points=2, form="table", reference=lambda row: PROCESSES[row](), questions=LOCAL_AND_GLOBAL_ASKS
+local_and_global = TableExercise(
+    "local_and_global", points=2, reference=lambda row: PROCESSES[row](), questions=LOCAL_AND_GLOBAL_ASKS
 )
 local_and_global.rows(PROCESSES)
 

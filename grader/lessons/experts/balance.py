@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, BytesSent, Case, Exercise
+from grader.exercises import Array, BytesSent, Case, FunctionExercise, ProgramExercise
 from grader.lessons.experts.tokens import drawn_choices
 from grader.lessons.shared import bytes_sent, device_map
 
@@ -29,7 +29,7 @@ def _loss(logits, experts):
     return count * jnp.sum(_fractions(experts, count) * jax.nn.softmax(logits, axis=1).mean(axis=0))
 
 
-balance_loss = Exercise("balance_loss", points=5, reference=jax.jit(_loss), mesh_shapes=((4,), (8,), (2,), (6,)))
+balance_loss = ProgramExercise("balance_loss", points=5, reference=jax.jit(_loss), mesh_shapes=((4,), (8,), (2,), (6,)))
 
 
 @balance_loss.cases
@@ -206,7 +206,7 @@ def _moved(bias, experts, rate, by=np.sign):
     return bias + rate * by(load.mean() - load)
 
 
-bias_balance = Exercise("bias_balance", points=4, form="function", reference=_biased)
+bias_balance = FunctionExercise("bias_balance", points=4, reference=_biased)
 
 
 @bias_balance.cases

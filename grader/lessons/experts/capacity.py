@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise
 
 BFLOAT16 = 2  # bytes
 
@@ -29,7 +29,7 @@ def _numbers(wanted, factor, width, rounded=math.ceil, kept=None, filled=None, w
     }
 
 
-capacity_numbers = Exercise("capacity_numbers", points=4, form="function", reference=_numbers)
+capacity_numbers = FunctionExercise("capacity_numbers", points=4, reference=_numbers)
 
 
 @capacity_numbers.cases

@@ -7,7 +7,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import BytesSent, Case, Exercise, Turns
+from grader.exercises import BytesSent, Case, ProgramExercise, Turns
 from grader.lessons.experts.tokens import LAYER, added_up, drawn_layer, expert
 from grader.lessons.shared import bytes_sent, device_map
 
@@ -29,7 +29,7 @@ def _layer(x, weights, experts, w_in, w_out, capacity):
     return y, (~kept).reshape(n, -1).sum(axis=1, dtype=np.int32)
 
 
-moe_all_to_all = Exercise("moe_all_to_all", points=6, reference=_layer, mesh_shapes=MESHES, piece=True)
+moe_all_to_all = ProgramExercise("moe_all_to_all", points=6, reference=_layer, mesh_shapes=MESHES, piece=True)
 
 
 @moe_all_to_all.cases

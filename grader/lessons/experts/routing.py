@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from grader.exercises import Case, Draw, Exercise
+from grader.exercises import Case, Draw, FunctionExercise
 from grader.lessons.experts.tokens import drawn_choices
 
 # The k experts that a token likes best, and with which weights.
@@ -21,7 +21,7 @@ def _route(x, router, k):
     return jax.nn.softmax(top), experts
 
 
-route = Exercise("route", points=3, form="function", reference=_route)
+route = FunctionExercise("route", points=3, reference=_route)
 
 
 def _fine(draw: Draw, *shape: int, bits: int):
@@ -155,7 +155,7 @@ def _slots(experts, num_experts, capacity):
     return _told(slot, slot < capacity)
 
 
-slots = Exercise("slots", points=4, form="function", reference=_slots)
+slots = FunctionExercise("slots", points=4, reference=_slots)
 
 
 @slots.cases

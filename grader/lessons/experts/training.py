@@ -8,7 +8,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, Besides, BytesSent, Case, Exercise
+from grader.exercises import Array, Besides, BytesSent, Case, ProgramExercise
 from grader.lessons.experts.tokens import expert
 from grader.lessons.shared import bytes_sent, device_map
 
@@ -37,7 +37,7 @@ def _squares(p, x, y, work=_worked):
     return jnp.mean((x + gate * work(x, jnp.argmax(logits, axis=1), p["w_in"], p["w_out"]) - y) ** 2)
 
 
-moe_gradients = Exercise(
+moe_gradients = ProgramExercise(
     "moe_gradients", points=6, reference=jax.jit(jax.value_and_grad(_squares)), mesh_shapes=((4, 2), (2, 4), (1, 8))
 )
 

@@ -8,7 +8,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import BytesSent, Case, Exercise, Turns
+from grader.exercises import BytesSent, Case, FunctionExercise, ProgramExercise, Turns
 from grader.lessons.experts.tokens import LAYER, added_up, drawn_choices, drawn_layer, expert
 from grader.lessons.shared import bytes_sent, device_map
 
@@ -19,7 +19,7 @@ def _all(x, weights, experts, w_in, w_out):
 
 # Sorted: one device, products of ragged groups.
 
-dropless = Exercise("dropless", points=5, form="function", reference=_all)
+dropless = FunctionExercise("dropless", points=5, reference=_all)
 
 
 @dropless.cases
@@ -198,7 +198,7 @@ def each_weighs_one(x, weights, experts, w_in, w_out):
 
 # On many devices: all tokens come to every expert, and each takes its own.
 
-ring_of_experts = Exercise("ring_of_experts", points=5, reference=_all, mesh_shapes=((4,), (2,), (8,), (6,)))
+ring_of_experts = ProgramExercise("ring_of_experts", points=5, reference=_all, mesh_shapes=((4,), (2,), (8,), (6,)))
 
 
 @ring_of_experts.cases

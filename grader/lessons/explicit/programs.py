@@ -12,12 +12,12 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 from jax.sharding import auto_axes, reshard
 
-from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Move, Moves
+from grader.exercises import Array, BytesSent, Case, Draw, Move, Moves, ProgramExercise
 from grader.lessons.shared import bytes_sent, sharding
 
 # A layout of its own for the result: what the older tutorials did with a constraint.
 
-relaid = Exercise("relaid", points=2, reference=lambda a: a + 1, by_compiler=True)
+relaid = ProgramExercise("relaid", points=2, reference=lambda a: a + 1, by_compiler=True)
 
 
 @relaid.cases
@@ -57,7 +57,7 @@ def laid_out_transposed(a, *, mesh):
 
 # A layer of the tutorial on several processes: relu(A[I_X, J_Y] · B[J_Y, K]).
 
-explicit_layer = Exercise("explicit_layer", points=3, reference=lambda a, b: (a @ b).clip(0), by_compiler=True)
+explicit_layer = ProgramExercise("explicit_layer", points=3, reference=lambda a, b: (a @ b).clip(0), by_compiler=True)
 
 
 @explicit_layer.cases
@@ -125,7 +125,7 @@ NETWORK = {
     "b3": P(),
 }
 
-fix_types = Exercise("fix_types", points=5, reference=_network, by_compiler=True)
+fix_types = ProgramExercise("fix_types", points=5, reference=_network, by_compiler=True)
 
 
 @fix_types.cases
@@ -208,7 +208,7 @@ def gathered_the_batch(x, W1, b1, W2, b2, W3, b3, *, mesh):
 
 # An embedding lookup: rows of a table picked by numbers that are cut over the batch.
 
-embed = Exercise("embed", points=3, reference=lambda table, ids: table[ids], by_compiler=True)
+embed = ProgramExercise("embed", points=3, reference=lambda table, ids: table[ids], by_compiler=True)
 
 
 @embed.cases
@@ -268,7 +268,7 @@ def _differences(series, numpy=jnp):
     return series - numpy.roll(series, 1, axis=0)
 
 
-borrowed = Exercise("borrowed", points=3, reference=lambda series: _differences(series, np), by_compiler=True)
+borrowed = ProgramExercise("borrowed", points=3, reference=lambda series: _differences(series, np), by_compiler=True)
 
 
 @borrowed.cases
@@ -320,7 +320,7 @@ def moved_to_the_columns(series, *, mesh):
 
 # Two products whose sums can be made together: a layer and its low-rank adapter.
 
-lora = Exercise("lora", points=5, reference=lambda x, W, A, B: x @ W + (x @ A) @ B, by_compiler=True)
+lora = ProgramExercise("lora", points=5, reference=lambda x, W, A, B: x @ W + (x @ A) @ B, by_compiler=True)
 
 
 @lora.cases

@@ -13,7 +13,7 @@ from jax.sharding import AxisType, NamedSharding, reshard
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import aval, make_mesh
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise, TableExercise
 from grader.programs.walk import compiled_structure
 
 MESH = {"x": 4, "y": 2}  # the mesh of the lesson
@@ -87,7 +87,7 @@ def _only_mode(claim: str) -> str:
     return mode
 
 
-modes = Exercise("modes", points=2, reference=_only_mode, form="table")
+modes = TableExercise("modes", points=2, reference=_only_mode)
 modes.rows(CLAIMS, argument="claim")
 
 
@@ -194,7 +194,7 @@ def _same_type(one, other, expression):
     return _dims(one) == _dims(other)
 
 
-typeof = Exercise("typeof", points=3, reference=_type, form="table", same=_same_type)
+typeof = TableExercise("typeof", points=3, reference=_type, same=_same_type)
 typeof.rows(EXPRESSIONS, argument="expression")
 
 
@@ -292,7 +292,7 @@ def _outcome(expression: str) -> str:
     return "ok"
 
 
-will_it_type = Exercise("will_it_type", points=3, reference=_outcome, form="table")
+will_it_type = TableExercise("will_it_type", points=3, reference=_outcome)
 will_it_type.rows(TRIED, argument="expression")
 
 
@@ -385,7 +385,7 @@ LEAST = {
     "none": "With nothing sent, each device keeps its own part of every sum. Is that what the layout says?",
 }
 
-four_answers = Exercise("four_answers", points=2, reference=_sent, form="table", same=_same_collective, options=LEAST)
+four_answers = TableExercise("four_answers", points=2, reference=_sent, same=_same_collective, options=LEAST)
 four_answers.rows(LAYOUTS, argument="layout")
 
 
@@ -452,7 +452,7 @@ def _deferred(step: str) -> str:
     return "yes"
 
 
-unreduced = Exercise("unreduced", points=2, reference=_deferred, form="table")
+unreduced = TableExercise("unreduced", points=2, reference=_deferred)
 unreduced.rows(DEFERRED, argument="step")
 
 
@@ -502,9 +502,7 @@ def _mesh(sizes, devices, kind=AxisType.Explicit):
     return jax.make_mesh(tuple(sizes.values()), tuple(sizes), axis_types=(kind,) * len(sizes), devices=devices)
 
 
-half_mesh = Exercise(
-    "half_mesh", points=2, form="function", reference=lambda second, sizes: _mesh(sizes, _half(second))
-)
+half_mesh = FunctionExercise("half_mesh", points=2, reference=lambda second, sizes: _mesh(sizes, _half(second)))
 
 
 @half_mesh.cases

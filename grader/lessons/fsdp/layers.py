@@ -8,7 +8,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, BytesSent, Case, Exercise, Flops, Meanwhile, PeakBytes, Turns
+from grader.exercises import Array, BytesSent, Case, Flops, Meanwhile, PeakBytes, ProgramExercise, Turns
 from grader.lessons.fsdp.network import (
     CUT,
     averaged,
@@ -32,7 +32,7 @@ def _layer(w, b, x):
     return jax.nn.relu(x @ w + b)
 
 
-fsdp_layer = Exercise("fsdp_layer", points=3, reference=jax.jit(_layer), mesh_shapes=LINES)
+fsdp_layer = ProgramExercise("fsdp_layer", points=3, reference=jax.jit(_layer), mesh_shapes=LINES)
 
 
 @fsdp_layer.cases
@@ -151,7 +151,9 @@ def layer_without_relu(w, b, x, *, mesh):
 
 # Its gradient: the all_gather, backwards.
 
-fsdp_gradient = Exercise("fsdp_gradient", points=6, reference=jax.jit(jax.value_and_grad(loss)), mesh_shapes=LINES)
+fsdp_gradient = ProgramExercise(
+    "fsdp_gradient", points=6, reference=jax.jit(jax.value_and_grad(loss)), mesh_shapes=LINES
+)
 
 
 @fsdp_gradient.cases
@@ -293,7 +295,7 @@ def _deep(stack, x, y):
     return jnp.mean((lax.scan(lambda h, w: (jnp.tanh(h @ w), None), x, stack)[0] - y) ** 2)
 
 
-fsdp_scan = Exercise("fsdp_scan", points=6, reference=jax.jit(jax.value_and_grad(_deep)), mesh_shapes=DEEP)
+fsdp_scan = ProgramExercise("fsdp_scan", points=6, reference=jax.jit(jax.value_and_grad(_deep)), mesh_shapes=DEEP)
 
 
 def _at_the_peak(layers: int, width: int, rows: int, n: int) -> int:
@@ -428,7 +430,7 @@ def _forward(embed, stack, x):
     return lax.scan(lambda h, w: (jnp.tanh(h @ w), None), jnp.tanh(x @ embed), stack)[0]
 
 
-prefetch = Exercise("prefetch", points=5, reference=jax.jit(_forward), mesh_shapes=DEEP)
+prefetch = ProgramExercise("prefetch", points=5, reference=jax.jit(_forward), mesh_shapes=DEEP)
 
 
 @prefetch.cases

@@ -6,7 +6,7 @@ import jax
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import BytesSent, Case, Exercise, Turns
+from grader.exercises import BytesSent, Case, ProgramExercise, Turns
 from grader.jax_versions import varying
 from grader.lessons.fsdp.network import (
     CUT,
@@ -25,7 +25,9 @@ from grader.lessons.shared import bytes_sent, device_map, loss
 BOTH = "slice", "fsdp"
 ROWS = P(BOTH)
 
-hybrid = Exercise("hybrid", points=6, reference=jax.jit(jax.value_and_grad(loss)), mesh_shapes=((2, 4), (4, 2), (2, 2)))
+hybrid = ProgramExercise(
+    "hybrid", points=6, reference=jax.jit(jax.value_and_grad(loss)), mesh_shapes=((2, 4), (4, 2), (2, 2))
+)
 
 
 @hybrid.cases

@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import OnMesh
 from grader.arrays.meshes import aval, make_mesh, put
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise, TableExercise
 from grader.lessons.fsdp.layers import STACK, deep_gradient
 from grader.lessons.shared import believed, device_map, within
 from grader.programs.program import trace
@@ -76,9 +76,7 @@ ZERO_TABLE_ASKS = {
     "bytes sent": "An all_reduce is a reduce_scatter and an all_gather. Which of these does a step of this stage make, "
     "and how often for each weight?",
 }
-zero_table = Exercise(
-    "zero_table", points=3, form="table", reference=_of_stage, same=within(0.01), questions=ZERO_TABLE_ASKS
-)
+zero_table = TableExercise("zero_table", points=3, reference=_of_stage, same=within(0.01), questions=ZERO_TABLE_ASKS)
 zero_table.rows(STAGES)
 
 
@@ -177,7 +175,7 @@ def _longest(shape, n, smallest):
     return max(fits, key=lambda k: shape[k])
 
 
-shard_axis = Exercise("shard_axis", points=3, form="function", reference=_longest)
+shard_axis = FunctionExercise("shard_axis", points=3, reference=_longest)
 
 
 @shard_axis.cases
@@ -277,7 +275,7 @@ def _begun(params, mesh):
     return laid, {"mean": zeros, "square": zeros}
 
 
-begin_fsdp = Exercise("begin_fsdp", points=3, form="function", reference=_begun)
+begin_fsdp = FunctionExercise("begin_fsdp", points=3, reference=_begun)
 
 
 @begin_fsdp.cases

@@ -8,7 +8,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, ByCompiler, BytesSent, Case, Exercise, Move, Moves, Turns
+from grader.exercises import Array, ByCompiler, BytesSent, Case, Move, Moves, ProgramExercise, Turns
 from grader.lessons.fsdp.network import (
     CUT,
     adam,
@@ -47,7 +47,7 @@ def _one_step(params, moments, x, y):
     return adam(params, moments, jax.grad(loss)(params, x, y))
 
 
-zero1_step = Exercise("zero1_step", points=6, reference=jax.jit(_one_step), mesh_shapes=LINES)
+zero1_step = ProgramExercise("zero1_step", points=6, reference=jax.jit(_one_step), mesh_shapes=LINES)
 
 
 @zero1_step.cases
@@ -169,7 +169,7 @@ def others_rows_left_as_they_were(params, moments, x, y, *, mesh):
 
 # From specs alone: the compiler writes the collectives.
 
-by_specs = Exercise(
+by_specs = ProgramExercise(
     "by_specs", points=4, reference=jax.jit(jax.value_and_grad(loss)), by_compiler=True, mesh_shapes=LINES
 )
 
@@ -275,7 +275,7 @@ def _whole_step(params, moments, x, y, limit):
     return _stepped(params, moments, value, gradients, _squares(gradients), limit)
 
 
-fsdp_step = Exercise("fsdp_step", points=7, reference=jax.jit(_whole_step), mesh_shapes=LINES, piece=True)
+fsdp_step = ProgramExercise("fsdp_step", points=7, reference=jax.jit(_whole_step), mesh_shapes=LINES, piece=True)
 
 
 @fsdp_step.cases

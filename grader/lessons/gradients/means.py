@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, Besides, BytesSent, Case, Draw, Exercise, TakenInside, Turns
+from grader.exercises import Array, Besides, BytesSent, Case, Draw, ProgramExercise, TakenInside, Turns
 from grader.jax_versions import varying
 from grader.lessons.shared import bytes_sent
 
@@ -49,7 +49,7 @@ def each(params, change):
 
 # The gradient from outside: the loss is a program on many devices, and jax.grad is taken of that.
 
-dp_gradient_outside = Exercise("dp_gradient_outside", points=4, reference=loss)
+dp_gradient_outside = ProgramExercise("dp_gradient_outside", points=4, reference=loss)
 
 
 @dp_gradient_outside.cases
@@ -133,7 +133,7 @@ def gathered_the_batch(params, x, y, *, mesh):
 
 # Inside, the first way: what is differentiated is the mean over all devices.
 
-gradient_of_the_mean = Exercise("gradient_of_the_mean", points=4, reference=jax.value_and_grad(loss))
+gradient_of_the_mean = ProgramExercise("gradient_of_the_mean", points=4, reference=jax.value_and_grad(loss))
 
 
 @gradient_of_the_mean.cases
@@ -238,7 +238,7 @@ def mean_loss_unchecked(params, x, y, *, mesh):
 
 # The second way: the devices' own gradients, which JAX adds up; to be divided.
 
-gradient_divided = Exercise("gradient_divided", points=3, reference=jax.grad(loss))
+gradient_divided = ProgramExercise("gradient_divided", points=3, reference=jax.grad(loss))
 
 
 @gradient_divided.cases
@@ -303,7 +303,7 @@ def divided_without_a_sum(params, x, y, *, mesh):
 
 # The third way: parameters that may differ have gradients that may differ. Needed where one looks at these.
 
-gradient_cast = Exercise("gradient_cast", points=4, reference=lambda params, x, y: _norms_and_mean(params, x, y))
+gradient_cast = ProgramExercise("gradient_cast", points=4, reference=lambda params, x, y: _norms_and_mean(params, x, y))
 
 
 def _norms_and_mean(params, x, y):

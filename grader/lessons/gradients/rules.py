@@ -8,14 +8,14 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 from jax.sharding import reshard
 
-from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Move, Moves, Turns
+from grader.exercises import Array, BytesSent, Case, Draw, Move, Moves, ProgramExercise, Turns
 from grader.jax_versions import varying
 from grader.lessons.gradients.means import BATCH, each, keep, loss, network
 from grader.lessons.shared import bytes_sent, sharding
 
 # One gradient for every example: nothing is to be added up at all.
 
-closed_over_params = Exercise("closed_over_params", points=4, reference=jax.vmap(jax.grad(loss), (None, 0, 0)))
+closed_over_params = ProgramExercise("closed_over_params", points=4, reference=jax.vmap(jax.grad(loss), (None, 0, 0)))
 
 
 @closed_over_params.cases
@@ -102,7 +102,7 @@ def gathered_the_examples(params, x, y, *, mesh):
 
 # A pair of functions with backward rules of their own, for a layer that is cut over `model`.
 
-custom_vjp_pair = Exercise("custom_vjp_pair", points=5, reference=jax.value_and_grad(loss, argnums=(0, 1)))
+custom_vjp_pair = ProgramExercise("custom_vjp_pair", points=5, reference=jax.value_and_grad(loss, argnums=(0, 1)))
 CUT = {"w1": P(None, "model"), "w2": P("model", None)}
 
 
@@ -209,7 +209,7 @@ def _total(w, xs, ys):
     return sum(jax.grad(squares)(w, x, y) for x, y in zip(xs, ys, strict=True))
 
 
-one_all_reduce = Exercise("one_all_reduce", points=5, reference=_total, by_compiler=True)
+one_all_reduce = ProgramExercise("one_all_reduce", points=5, reference=_total, by_compiler=True)
 SMALL = P(None, "data", None)
 
 

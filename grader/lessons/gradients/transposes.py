@@ -15,7 +15,7 @@ from grader.arrays.blocks import blocks_of
 from grader.arrays.meshes import aval, make_mesh, put
 from grader.arrays.numbers import close
 from grader.arrays.ratios import ratio
-from grader.exercises import Exercise
+from grader.exercises import TableExercise
 from grader.jax_versions import all_gather
 from grader.lessons.gradients.means import loss
 from grader.programs.program import trace
@@ -79,7 +79,7 @@ TRANSPOSES_ASKS = {
     "it there?",
     "w from": "Which entries of what is returned are w, and what cotangent has each?",
 }
-transposes = Exercise("transposes", points=4, reference=_came_back, form="table", questions=TRANSPOSES_ASKS)
+transposes = TableExercise("transposes", points=4, reference=_came_back, questions=TRANSPOSES_ASKS)
 transposes.rows(STEPS, mesh=LINE)
 
 
@@ -207,12 +207,8 @@ VMA_OFF_ASKS = {
     "psum of the loss": "Unchecked, the transpose of psum is psum: of eight cotangents, all 1. What gradient does each "
     "device then hold before the last step?",
 }
-same_with_vma_off = Exercise(
-    "same_with_vma_off",
-    points=4,
-    form="table",
-    reference=lambda recipe: ratio_of(recipe, check_vma=False),
-    questions=VMA_OFF_ASKS,
+same_with_vma_off = TableExercise(
+    "same_with_vma_off", points=4, reference=lambda recipe: ratio_of(recipe, check_vma=False), questions=VMA_OFF_ASKS
 )
 same_with_vma_off.rows(RECIPES, LINE, argument="recipe")
 
@@ -325,7 +321,7 @@ FSDP_ASKS = {
     "made?",
     "all_reduce": "One number is added up over all devices, forward. Which, and what is the transpose of that step?",
 }
-fsdp_transpose = Exercise("fsdp_transpose", points=3, reference=_count, form="table", questions=FSDP_ASKS)
+fsdp_transpose = TableExercise("fsdp_transpose", points=3, reference=_count, questions=FSDP_ASKS)
 fsdp_transpose.rows(FSDP, mesh=LINE)
 
 

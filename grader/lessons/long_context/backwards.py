@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from grader.exercises import Array, BytesSent, Case, Exercise, PeakBytes, Turns
+from grader.exercises import Array, BytesSent, Case, PeakBytes, ProgramExercise, Turns
 from grader.lessons.long_context.attention import LOOPS, ROUNDINGS, ROWS, drawn, send, whole
 from grader.lessons.shared import FLOAT, device_map
 
@@ -28,7 +28,7 @@ def _logits(q, k):
     return q @ k.T / q.shape[-1] ** 0.5
 
 
-ring_backward = Exercise("ring_backward", points=6, reference=_gradients, mesh_shapes=LOOPS)
+ring_backward = ProgramExercise("ring_backward", points=6, reference=_gradients, mesh_shapes=LOOPS)
 
 
 @ring_backward.cases

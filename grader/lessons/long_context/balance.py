@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise
 
 LAYOUTS = ("contiguous", "striped", "zig-zag")
 
@@ -24,7 +24,7 @@ def _pairs(tokens, n, layout):
     return (positions_of(tokens, n, layout) + 1).sum(axis=1).tolist()
 
 
-work = Exercise("work", points=3, form="function", reference=_pairs)
+work = FunctionExercise("work", points=3, reference=_pairs)
 
 
 @work.cases
@@ -100,7 +100,7 @@ def _in_zigzag(text, n):
     return _ordered(text, positions_of(len(text) - 1, n, "zig-zag").ravel())
 
 
-zigzag = Exercise("zigzag", points=4, form="function", reference=_in_zigzag)
+zigzag = FunctionExercise("zigzag", points=4, reference=_in_zigzag)
 
 
 @zigzag.cases

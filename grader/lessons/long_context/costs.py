@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise
 from grader.lessons.shared import within
 
 
@@ -24,7 +24,7 @@ def _alike(one, other, **_):
     )
 
 
-cp_bytes = Exercise("cp_bytes", points=3, form="function", reference=_sent, same=_alike)
+cp_bytes = FunctionExercise("cp_bytes", points=3, reference=_sent, same=_alike)
 
 
 @cp_bytes.cases

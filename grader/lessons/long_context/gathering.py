@@ -5,11 +5,11 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import lax
 
-from grader.exercises import BytesSent, Case, Exercise, Turns
+from grader.exercises import BytesSent, Case, ProgramExercise, Turns
 from grader.lessons.long_context.attention import INS, RINGS, ROUNDINGS, ROWS, attend, causal, drawn
 from grader.lessons.shared import bytes_sent, device_map
 
-gather_kv = Exercise("gather_kv", points=4, reference=causal, mesh_shapes=RINGS)
+gather_kv = ProgramExercise("gather_kv", points=4, reference=causal, mesh_shapes=RINGS)
 
 
 @gather_kv.cases

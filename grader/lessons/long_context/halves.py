@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, BytesSent, Case, Exercise, Flops, Turns
+from grader.exercises import Array, BytesSent, Case, Flops, ProgramExercise, Turns
 from grader.lessons.long_context.attention import INS, ROUNDINGS, ROWS, merged, part, send, whole
 from grader.lessons.long_context.balance import positions_of
 from grader.lessons.shared import FLOAT, device_map
@@ -25,7 +25,7 @@ def _by_position(q, k, v, positions):
     return whole(q, k, v, positions[:, None] >= positions)
 
 
-zigzag_ring = Exercise("zigzag_ring", points=6, reference=_by_position, mesh_shapes=((4,), (3,)))
+zigzag_ring = ProgramExercise("zigzag_ring", points=6, reference=_by_position, mesh_shapes=((4,), (3,)))
 
 
 @zigzag_ring.cases

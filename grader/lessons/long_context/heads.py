@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, BytesSent, Case, Exercise, Turns
+from grader.exercises import Array, BytesSent, Case, ProgramExercise, Turns
 from grader.lessons.long_context.attention import RINGS, ROUNDINGS, attend, causal
 from grader.lessons.shared import bytes_sent, device_map
 
@@ -23,7 +23,7 @@ def _by_head(q, k, v):
     return np.stack([causal(q[:, h], k[:, h // shared], v[:, h // shared]) for h in range(q.shape[1])], axis=1)
 
 
-ulysses = Exercise("ulysses", points=6, reference=_by_head, mesh_shapes=RINGS)
+ulysses = ProgramExercise("ulysses", points=6, reference=_by_head, mesh_shapes=RINGS)
 
 
 @ulysses.cases

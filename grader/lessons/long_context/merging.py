@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise
 
 
 def _merged(left, right):
@@ -27,7 +27,7 @@ def _alike(one, other, **_):
     )
 
 
-merge = Exercise("merge", points=4, form="function", reference=_merged, same=_alike)
+merge = FunctionExercise("merge", points=4, reference=_merged, same=_alike)
 
 
 @merge.cases

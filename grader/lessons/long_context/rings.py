@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from grader.exercises import BytesSent, Case, Draw, Exercise, Meanwhile, PeakBytes, Turns
+from grader.exercises import BytesSent, Case, Draw, Meanwhile, PeakBytes, ProgramExercise, Turns
 from grader.lessons.long_context.attention import (
     INS,
     LOOPS,
@@ -94,7 +94,7 @@ def _ring(
     return device_map(body, mesh, INS, ROWS)(q, k, v)
 
 
-ring_attention = Exercise("ring_attention", points=6, reference=whole, mesh_shapes=LOOPS)
+ring_attention = ProgramExercise("ring_attention", points=6, reference=whole, mesh_shapes=LOOPS)
 
 
 @ring_attention.cases
@@ -293,7 +293,7 @@ def _ahead(me, step, n):
     return me + step
 
 
-causal_ring = Exercise("causal_ring", points=4, reference=causal, mesh_shapes=RINGS, piece=True)
+causal_ring = ProgramExercise("causal_ring", points=4, reference=causal, mesh_shapes=RINGS, piece=True)
 _causal = functools.partial(_ring, seen=_from(_behind))
 
 

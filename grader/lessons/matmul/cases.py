@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import BytesSent, Case, Draw, Exercise, Flops
+from grader.exercises import BytesSent, Case, Draw, Flops, ProgramExercise
 from grader.lessons.shared import bytes_sent, device_map, to_send
 
 
@@ -29,7 +29,7 @@ def _case2(draw: Draw, i: int, j: int, k: int, budget) -> Case:
     return Case({"a": a, "b": b}, mesh, out=P(), limits=[BytesSent(budget(i, j, k, mesh["x"]))])
 
 
-case2_gather = Exercise("case2_gather", points=4, reference=_matmul)
+case2_gather = ProgramExercise("case2_gather", points=4, reference=_matmul)
 
 
 @case2_gather.cases
@@ -96,7 +96,7 @@ def _sliced_at_index(a, b):
 # The other way: every device slices its rows of B and the partial products are added up. Which way is
 # cheaper depends on the shapes: gathering A sends (n-1)/n·IJ, adding up C sends 2(n-1)/n·IK elements.
 
-case2_cheapest = Exercise("case2_cheapest", points=6, reference=_matmul, against_compiler=True)
+case2_cheapest = ProgramExercise("case2_cheapest", points=6, reference=_matmul, against_compiler=True)
 
 
 @case2_cheapest.cases
@@ -196,7 +196,7 @@ def _case3(draw: Draw, out: P, kind: str) -> Case:
     )
 
 
-case3 = Exercise("case3", points=4, reference=_matmul, against_compiler=True)
+case3 = ProgramExercise("case3", points=4, reference=_matmul, against_compiler=True)
 
 
 @case3.cases
@@ -257,7 +257,7 @@ def gathered_everything(a, b, *, mesh):
 
 # A layer on top: relu(A · B + bias). What is not linear, and what counts once, comes after the sum.
 
-case3_layer = Exercise("case3_layer", points=4, reference=lambda a, b, bias: (a @ b + bias).clip(0))
+case3_layer = ProgramExercise("case3_layer", points=4, reference=lambda a, b, bias: (a @ b + bias).clip(0))
 LAYER = (*CASE3, P())
 
 
@@ -324,8 +324,8 @@ def layer_without_sum(a, b, bias, *, mesh, check_vma=False):
 
 # The same sum, but each device keeps only its share: C[I_X, K] or C[I, K_X].
 
-case3_scatter_rows = Exercise("case3_scatter_rows", points=4, reference=_matmul)
-case3_scatter_columns = Exercise("case3_scatter_columns", points=4, reference=_matmul)
+case3_scatter_rows = ProgramExercise("case3_scatter_rows", points=4, reference=_matmul)
+case3_scatter_columns = ProgramExercise("case3_scatter_columns", points=4, reference=_matmul)
 
 
 @case3_scatter_rows.cases
@@ -447,8 +447,8 @@ def _case4(draw: Draw, out: P, gathered: str) -> Case:
     )
 
 
-case4_gather_a = Exercise("case4_gather_a", points=4, reference=_matmul)
-case4_gather_b = Exercise("case4_gather_b", points=4, reference=_matmul)
+case4_gather_a = ProgramExercise("case4_gather_a", points=4, reference=_matmul)
+case4_gather_b = ProgramExercise("case4_gather_b", points=4, reference=_matmul)
 
 
 @case4_gather_a.cases
@@ -606,8 +606,8 @@ def _two_axis(draw: Draw, out: P, kind: str) -> Case:
     )
 
 
-two_axis = Exercise("two_axis", points=4, reference=_matmul)
-two_axis_scattered = Exercise("two_axis_scattered", points=4, reference=_matmul)
+two_axis = ProgramExercise("two_axis", points=4, reference=_matmul)
+two_axis_scattered = ProgramExercise("two_axis_scattered", points=4, reference=_matmul)
 
 
 @two_axis.cases

@@ -16,7 +16,7 @@ from grader.arrays.blocks import blocks
 from grader.arrays.meshes import aval, make_mesh
 from grader.arrays.notation import factors, parse
 from grader.arrays.numbers import same_value
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise, TableExercise
 from grader.exercises.plain import plain
 from grader.programs.collectives import ring_bytes
 from grader.programs.program import trace
@@ -31,7 +31,7 @@ def _block_reference(A, B):
     return [[sum(a @ B[j][k] for j, a in enumerate(row)) for k in range(len(B[0]))] for row in A]
 
 
-block_matmul = Exercise("block_matmul", points=2, reference=_block_reference, form="function")
+block_matmul = FunctionExercise("block_matmul", points=2, reference=_block_reference)
 
 
 @block_matmul.cases
@@ -130,7 +130,7 @@ def _least(costs):
     return min(costs, key=lambda strategy: costs[strategy])
 
 
-cheapest = Exercise("cheapest", points=4, form="function", reference=lambda **given: _least(_strategy_bytes(**given)))
+cheapest = FunctionExercise("cheapest", points=4, reference=lambda **given: _least(_strategy_bytes(**given)))
 
 
 @cheapest.cases
@@ -307,7 +307,7 @@ def _local_shape(notation):
 LOCAL_SHAPES_ASKS = {
     "": "Take each dimension by itself: which axes stand under its letter, and into how many parts do they cut it?",
 }
-local_shapes = Exercise("local_shapes", points=2, reference=_local_shape, form="table", questions=LOCAL_SHAPES_ASKS)
+local_shapes = TableExercise("local_shapes", points=2, reference=_local_shape, questions=LOCAL_SHAPES_ASKS)
 local_shapes.rows(LOCAL, MESH, argument="notation")
 
 
@@ -387,7 +387,7 @@ NAME_THE_CASE_ASKS = {
     "": "Is J whole in both operands? If it is, do I and K want the same axis? If it is not, is it cut "
     "in one of them, or in both over the same axis?",
 }
-name_the_case = Exercise("name_the_case", points=3, reference=_which_case, form="table", questions=NAME_THE_CASE_ASKS)
+name_the_case = TableExercise("name_the_case", points=3, reference=_which_case, questions=NAME_THE_CASE_ASKS)
 name_the_case.rows(CASES, MESH, argument="product")
 
 
@@ -449,7 +449,7 @@ CASE1_OUT_ASKS = {
     "": "Each dimension of C comes from A or from B, and is cut there or not. Write C with its letters, "
     "and under each the axis that cuts it.",
 }
-case1_out = Exercise("case1_out", points=2, reference=_comes_out, form="table", questions=CASE1_OUT_ASKS)
+case1_out = TableExercise("case1_out", points=2, reference=_comes_out, questions=CASE1_OUT_ASKS)
 case1_out.rows(NO_COMMUNICATION, MESH, argument="product")
 
 
@@ -515,7 +515,7 @@ BYTES_SENT_ASKS = {
     "of them send?",
     "scatter": "How many bytes has C? Of its n parts a device sends all but one.",
 }
-bytes_sent = Exercise("bytes_sent", points=2, reference=_bytes_sent, form="table", questions=BYTES_SENT_ASKS)
+bytes_sent = TableExercise("bytes_sent", points=2, reference=_bytes_sent, questions=BYTES_SENT_ASKS)
 bytes_sent.rows(SENT, {"x": 4}, argument="collective")
 
 
@@ -644,11 +644,10 @@ def _same_claim(one, other, claim):
     return same_value(one, plain(other))
 
 
-find_the_mistake = Exercise(
+find_the_mistake = TableExercise(
     "find_the_mistake",
     points=3,
     reference=lambda claim: CLAIMS[claim](),
-    form="table",
     questions=FIND_THE_MISTAKE_ASKS,
     same=_same_claim,
 )

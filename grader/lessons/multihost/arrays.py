@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import PerProcess
 from grader.arrays.files import OnFile
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, ProcessExercise, TableExercise
 from grader.lessons.multihost.processes import DEVICES, HERE, PROCESSES, held
 from grader.lessons.shared import FLOAT
 
@@ -66,8 +66,8 @@ WHO_HAS_WHAT_ASKS = {
     "processes that hold": "Which devices hold row 0, and which process has each of them? Processes are counted.",
     "shards that process": "A process reads what is on its own devices. How many are these, whatever is on them?",
 }
-who_has_what = Exercise(
-    "who_has_what", points=4, form="table", reference=lambda row: WHO_HAS[row](), questions=WHO_HAS_WHAT_ASKS
+who_has_what = TableExercise(
+    "who_has_what", points=4, reference=lambda row: WHO_HAS[row](), questions=WHO_HAS_WHAT_ASKS
 )
 who_has_what.rows(WHO_HAS)
 
@@ -135,7 +135,7 @@ BATCH = {
     "float32[1024, 256] from process-local data: bytes each process reads": lambda: 64 * 256 * FLOAT,
 }
 
-batch_arithmetic = Exercise("batch_arithmetic", points=4, form="table", reference=lambda row: BATCH[row]())
+batch_arithmetic = TableExercise("batch_arithmetic", points=4, reference=lambda row: BATCH[row]())
 batch_arithmetic.rows(BATCH)
 
 
@@ -174,7 +174,7 @@ def _shown(process_id, num_processes, *, rows):
     return {"mine": rows[process_id], "whole": np.concatenate(rows)}
 
 
-print_it = Exercise("print_it", points=4, form="processes", reference=_shown)
+print_it = ProcessExercise("print_it", points=4, reference=_shown)
 
 
 @print_it.cases
@@ -257,7 +257,7 @@ def _batch(process_id, num_processes, *, examples, step, batch):
     return {"batch": held(whole, GRID, P("data"), process_id), "sum": float(np.sum(whole))}
 
 
-loader = Exercise("loader", points=5, form="processes", reference=_batch)
+loader = ProcessExercise("loader", points=5, reference=_batch)
 
 
 @loader.cases
@@ -361,7 +361,7 @@ def _assembled(process_id, num_processes, *, parts):
     return {"array": held(whole, GRID, P(("data", "model")), process_id), "sum": float(np.sum(whole))}
 
 
-from_single_devices = Exercise("from_single_devices", points=4, form="processes", reference=_assembled)
+from_single_devices = ProcessExercise("from_single_devices", points=4, reference=_assembled)
 
 
 @from_single_devices.cases
@@ -443,7 +443,7 @@ def _called_back(process_id, num_processes, *, table):
     return {"array": array, "sum": float(np.sum(whole)), "read": whole.size // num_processes}
 
 
-from_callback = Exercise("from_callback", points=4, form="processes", reference=_called_back)
+from_callback = ProcessExercise("from_callback", points=4, reference=_called_back)
 
 
 @from_callback.cases

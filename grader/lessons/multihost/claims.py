@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.exercises import Exercise
+from grader.exercises import TableExercise
 
 CLAIMS = {
     "4 hosts of 2 GPUs, a process each: jax.device_count() in process 1": 8,
@@ -13,7 +13,7 @@ CLAIMS = {
     "if process_index() == 0: print(jnp.sum(w)), with w cut over all (safe / not safe)": "not safe",
 }
 
-multihost_claims = Exercise("multihost_claims", points=4, form="table", reference=lambda row: CLAIMS[row])
+multihost_claims = TableExercise("multihost_claims", points=4, reference=lambda row: CLAIMS[row])
 _ROWS = list(CLAIMS)
 multihost_claims.rows(CLAIMS)
 
@@ -70,8 +70,8 @@ PIPELINE_CALLS_ASKS = {
     "g(y)": "On how many processes' devices does this stage run?",
     "print": "The sum is a computation on all devices that hold z: whose are they?",
 }
-pipeline_calls = Exercise(
-    "pipeline_calls", points=3, form="table", reference=lambda row: CALLS[row], questions=PIPELINE_CALLS_ASKS
+pipeline_calls = TableExercise(
+    "pipeline_calls", points=3, reference=lambda row: CALLS[row], questions=PIPELINE_CALLS_ASKS
 )
 pipeline_calls.rows(CALLS)
 

@@ -7,7 +7,7 @@ import itertools
 import shlex
 from typing import Any
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise, TableExercise
 
 # By hand: a shell script that starts them all.
 
@@ -44,10 +44,9 @@ def _set_before(words: list[str]) -> list[str]:
     return [word for last, word in pairs if word.startswith("JAX_NUM_CPU_DEVICES") and last != "$"]
 
 
-launch_lines = Exercise(
+launch_lines = FunctionExercise(
     "launch_lines",
     points=3,
-    form="function",
     reference=_commands,
     same=lambda one, other, **_: bool(_says(one)) and _says(one) == _says(other),
 )
@@ -183,10 +182,9 @@ def _slurm_facts(lines: list[str]) -> dict[str, Any]:
     }
 
 
-slurm_script = Exercise(
+slurm_script = FunctionExercise(
     "slurm_script",
     points=4,
-    form="function",
     reference=_slurm,
     same=lambda one, other, **_: _slurm_facts(one) == _slurm_facts(other),
     facts=_slurm_facts,
@@ -271,7 +269,7 @@ def _jobset(
     return manifest
 
 
-jobset_manifest = Exercise("jobset_manifest", points=4, form="function", reference=_jobset)
+jobset_manifest = FunctionExercise("jobset_manifest", points=4, reference=_jobset)
 
 
 @jobset_manifest.cases
@@ -338,13 +336,8 @@ VARIABLES = {
     "HOSTNAME": "That is a name, and a process id is a number.",
     "POD_NAME": "That is a name, and a process id is a number.",
 }
-cluster_faults = Exercise(
-    "cluster_faults",
-    points=4,
-    form="table",
-    reference=lambda row: FAULTS[row],
-    options=VARIABLES,
-    questions=CLUSTER_FAULTS_ASKS,
+cluster_faults = TableExercise(
+    "cluster_faults", points=4, reference=lambda row: FAULTS[row], options=VARIABLES, questions=CLUSTER_FAULTS_ASKS
 )
 cluster_faults.rows(FAULTS)
 

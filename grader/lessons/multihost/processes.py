@@ -15,7 +15,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import HELD, Observed, PerProcess, observed_array
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, ProcessExercise, TableExercise
 
 PROCESSES, DEVICES = 4, 2
 HERE = {"processes": PROCESSES, "devices": DEVICES}
@@ -47,10 +47,9 @@ def _joining(process_id, num_processes, *, ticket):
     return process_id, num_processes, DEVICES, DEVICES * num_processes, sum(ticket)
 
 
-join = Exercise(
+join = ProcessExercise(
     "join",
     points=3,
-    form="processes",
     reference=_joining,
     parts=(
         "its own number",
@@ -154,7 +153,7 @@ def exchanged_parts(others, last) -> list[float]:
     return [*map(others, parts[:-1]), last(parts[-1])]
 
 
-order_puzzle = Exercise("order_puzzle", points=3, form="table", reference=lambda row: _in_order()[row])
+order_puzzle = TableExercise("order_puzzle", points=3, reference=lambda row: _in_order()[row])
 
 
 def _in_order(values=SHOWN) -> dict[str, float]:
@@ -226,10 +225,9 @@ def its_sum_all_the_same(row):
     return {"process 3, its first collective: what it contributes": float(sum(SHOWN[6:]))}.get(row)
 
 
-same_order = Exercise(
+same_order = ProcessExercise(
     "same_order",
     points=3,
-    form="processes",
     reference=lambda process_id, num_processes, *, rows: (float(np.sum(rows)), float(np.max(rows))),
 )
 
@@ -291,7 +289,7 @@ def _half(process_id, num_processes, *, rows):
     return float(np.sum(rows[:inside])) if process_id < inside else OUTSIDE
 
 
-subset_mesh = Exercise("subset_mesh", points=4, form="processes", reference=_half)
+subset_mesh = ProcessExercise("subset_mesh", points=4, reference=_half)
 
 
 @subset_mesh.cases
@@ -396,7 +394,7 @@ def _initial(process_id, num_processes, *, seed):
     return held(value, {"x": PROCESSES * DEVICES}, P(), process_id)
 
 
-same_params = Exercise("same_params", points=4, form="processes", reference=_initial)
+same_params = ProcessExercise("same_params", points=4, reference=_initial)
 
 
 @same_params.cases
@@ -469,7 +467,7 @@ def _trained(process_id, num_processes, *, x, y, w, rate, steps):
 
 
 # A step adds up 16 rows and 6 columns: 4 steps pass through some 90 roundings, of the 320 that are let pass.
-dp_training_4procs = Exercise("dp_training_4procs", points=6, form="processes", reference=_trained)
+dp_training_4procs = ProcessExercise("dp_training_4procs", points=6, reference=_trained)
 
 
 @dp_training_4procs.cases

@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, BytesSent, Case, Exercise, Flops, Turns
+from grader.exercises import Array, BytesSent, Case, Flops, ProgramExercise, Turns
 from grader.jax_versions import varying
 from grader.lessons.pipelines.stages import lengths, on_stages, one_layer, send_on, small, through
 from grader.lessons.shared import FLOAT, bytes_sent, device_map
@@ -23,7 +23,9 @@ def _mean_square(weights, x):
     return jnp.mean(through(weights, x) ** 2)
 
 
-pp_dp = Exercise("pp_dp", points=5, reference=jax.value_and_grad(_mean_square), mesh_shapes=((4, 2), (2, 4), (2, 2)))
+pp_dp = ProgramExercise(
+    "pp_dp", points=5, reference=jax.value_and_grad(_mean_square), mesh_shapes=((4, 2), (2, 4), (2, 2))
+)
 
 
 @pp_dp.cases

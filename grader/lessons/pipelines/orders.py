@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, TimetableExercise
 from grader.timetables import interleaved
 
 Order = list[str]
@@ -87,11 +87,8 @@ def _stage_by_stage(order: Callable[[int], Order], stages: int) -> list[Order]:
 
 # One forward, one backward.
 
-one_f_one_b = Exercise(
-    "one_f_one_b",
-    points=6,
-    form="timetable",
-    reference=lambda stages, microbatches: {"1F1B": one_f_one_b_orders(stages, microbatches)},
+one_f_one_b = TimetableExercise(
+    "one_f_one_b", points=6, reference=lambda stages, microbatches: {"1F1B": one_f_one_b_orders(stages, microbatches)}
 )
 
 
@@ -173,10 +170,9 @@ def more_warm_up_than_microbatches(stages, microbatches):
 
 # Zero bubble: a ladder of targets.
 
-zero_bubble = Exercise(
+zero_bubble = TimetableExercise(
     "zero_bubble",
     points=6,
-    form="timetable",
     reference=lambda devices, microbatches: {
         "1F1B": one_f_one_b_orders(devices, microbatches),
         "interleaved": interleaved(devices, microbatches),

@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise, TableExercise
 from grader.lessons.pipelines.orders import gpipe_orders, one_f_one_b_orders
 from grader.lessons.shared import believed
 from grader.timetables import simulate
@@ -46,7 +46,7 @@ def _when(row):
     return len(table[0])
 
 
-timetable = Exercise("timetable", points=3, reference=_when, form="table")
+timetable = TableExercise("timetable", points=3, reference=_when)
 timetable.rows(WHEN)
 
 
@@ -124,7 +124,7 @@ def _idle(stages, microbatches):
     return empty / places
 
 
-bubble = Exercise("bubble", points=2, reference=_idle, form="function")
+bubble = FunctionExercise("bubble", points=2, reference=_idle)
 
 
 @bubble.by_formula
@@ -183,7 +183,7 @@ def _enough(stages, percent):
     return next(filter(small_enough, itertools.count(1)))
 
 
-microbatches = Exercise("microbatches", points=2, reference=_enough, form="function")
+microbatches = FunctionExercise("microbatches", points=2, reference=_enough)
 
 
 @microbatches.by_formula
@@ -272,7 +272,7 @@ def _held(row: str) -> int:
     return int(simulate(orders(stages, microbatches)).held[stage])
 
 
-activations_held = Exercise("activations_held", points=3, reference=_held, form="table")
+activations_held = TableExercise("activations_held", points=3, reference=_held)
 activations_held.rows(HELD)
 
 

@@ -11,12 +11,12 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, Draw, Exercise
+from grader.exercises import Array, Draw, ProgramExercise
 
 SHAPES = (4,), (3,), (2,)  # not of one stage: there nothing is sent
 EIGHTHS = 8  # values are whole numbers over this: where tanh is neither a line nor flat
 
-on_stages = partial(Exercise, mesh_shapes=SHAPES)
+on_stages = partial(ProgramExercise, mesh_shapes=SHAPES)
 
 
 def small(draw: Draw, *shape: int, spec: P) -> Array:

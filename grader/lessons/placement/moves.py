@@ -11,7 +11,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import FROM_HOST, OnDevices, OnMesh
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise, TableExercise
 from grader.lessons.placement.whereabouts import FRONT, REAR, RING, TURNED, lab, runs
 from grader.lessons.shared import believed
 
@@ -29,7 +29,7 @@ def _brought_to(y, z):
     return y + jax.device_put(z, y.sharding)
 
 
-fix_the_placement = Exercise("fix_the_placement", points=4, reference=_brought_to, form="function", barred=FROM_HOST)
+fix_the_placement = FunctionExercise("fix_the_placement", points=4, reference=_brought_to, barred=FROM_HOST)
 
 
 @fix_the_placement.cases
@@ -107,7 +107,7 @@ def _moved_outside(x, target):
     return jax.device_put(jax.jit(lambda a: 2 * a)(x), NamedSharding(target, P("x")))
 
 
-no_move_in_jit = Exercise("no_move_in_jit", points=3, reference=_moved_outside, form="function", barred=FROM_HOST)
+no_move_in_jit = FunctionExercise("no_move_in_jit", points=3, reference=_moved_outside, barred=FROM_HOST)
 
 
 @no_move_in_jit.cases
@@ -187,7 +187,7 @@ def _two_stage(x, w1, w2):
     return stage(w2, jax.device_put(h, NamedSharding(w2.sharding.mesh, P("x"))))
 
 
-two_stage = Exercise("two_stage", points=5, reference=_two_stage, form="function", barred=FROM_HOST)
+two_stage = FunctionExercise("two_stage", points=5, reference=_two_stage, barred=FROM_HOST)
 
 
 @two_stage.cases
@@ -280,7 +280,7 @@ def _pipeline(batches, weights):
     return done
 
 
-halves_pipeline = Exercise("halves_pipeline", points=6, reference=_pipeline, form="function", barred=FROM_HOST)
+halves_pipeline = FunctionExercise("halves_pipeline", points=6, reference=_pipeline, barred=FROM_HOST)
 QUARTERS = ((0, 1), (2, 3), (4, 5), (6, 7))
 
 
@@ -413,8 +413,8 @@ CLAIMS_CHOSEN = {
     "reshard": "`reshard` changes the layout in a program, over its devices.",
     "device_put and reshard": "Both: then `reshard` would lead out of the devices of its program.",
 }
-placement_claims = Exercise(
-    "placement_claims", points=2, reference=lambda row: CLAIMS[row](), form="table", options=CLAIMS_CHOSEN
+placement_claims = TableExercise(
+    "placement_claims", points=2, reference=lambda row: CLAIMS[row](), options=CLAIMS_CHOSEN
 )
 placement_claims.rows(CLAIMS)
 

@@ -12,7 +12,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Exercise
+from grader.exercises import TableExercise
 from grader.lessons.shared import believed
 
 # What the lesson's first two cells define. The questions are expressions of these names, and are evaluated.
@@ -100,7 +100,7 @@ WHO_HOLDS_IT_ASKS = {
     "": "A result is where its operands are, and what `device_put` gives back is where it was sent. Ask it: "
     "`sorted(d.id for d in (…).devices())`. What is NumPy's is on no device.",
 }
-who_holds_it = Exercise("who_holds_it", points=3, reference=_numbers, form="table", questions=WHO_HOLDS_IT_ASKS)
+who_holds_it = TableExercise("who_holds_it", points=3, reference=_numbers, questions=WHO_HOLDS_IT_ASKS)
 who_holds_it.rows(HOLDERS)
 
 
@@ -166,7 +166,7 @@ def _committed(row):
     return bool(_value_of(row).committed)
 
 
-commit_status = Exercise("commit_status", points=3, reference=_committed, form="table")
+commit_status = TableExercise("commit_status", points=3, reference=_committed)
 commit_status.rows(STATUS)
 
 
@@ -220,7 +220,7 @@ MEETINGS = (
     "front + jnp.ones_like(rear)",
 )
 
-will_it_run = Exercise("will_it_run", points=4, reference=runs, form="table")
+will_it_run = TableExercise("will_it_run", points=4, reference=runs)
 will_it_run.rows(MEETINGS)
 
 
@@ -292,7 +292,7 @@ DEVICE_ORDER_ASKS = {
     "places, and place k gets the number 10 · k.",
     "asarray": "To Python an array is a whole: which number was put first?",
 }
-device_order = Exercise("device_order", points=2, reference=_entry, form="table", questions=DEVICE_ORDER_ASKS)
+device_order = TableExercise("device_order", points=2, reference=_entry, questions=DEVICE_ORDER_ASKS)
 device_order.rows(ORDER)
 
 
@@ -351,7 +351,7 @@ INSIDE = (
     "jax.jit(lambda a: jax.device_put(a, backwards.sharding))(whole)",
 )
 
-inside_jit = Exercise("inside_jit", points=2, reference=runs, form="table")
+inside_jit = TableExercise("inside_jit", points=2, reference=runs)
 inside_jit.rows(INSIDE)
 
 
@@ -428,7 +428,7 @@ WAYS = {
     "is it here?",
     INSIDE_A_PROGRAM: "In a program: a compiled one moves the data. Which function in this line compiles one?",
 }
-how_it_travels = Exercise("how_it_travels", points=4, reference=_travels, form="table", options=WAYS)
+how_it_travels = TableExercise("how_it_travels", points=4, reference=_travels, options=WAYS)
 how_it_travels.rows(TRAVELS)
 
 
@@ -494,7 +494,7 @@ def _survives(row):
     return "deleted" if b.is_deleted() else "alive"
 
 
-alias = Exercise("alias", points=3, reference=_survives, form="table")
+alias = TableExercise("alias", points=3, reference=_survives)
 alias.rows((*ALIASES, DONATED))
 
 

@@ -6,7 +6,7 @@ import jax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise
 
 
 def _mesh(sizes):
@@ -19,12 +19,7 @@ def _avals(shapes, dtype, specs, sizes):
     return [jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(_mesh(sizes), spec)) for shape, spec in pairs]
 
 
-compile_for = Exercise(
-    "compile_for",
-    points=3,
-    reference=_avals,
-    form="function",
-)
+compile_for = FunctionExercise("compile_for", points=3, reference=_avals)
 
 
 @compile_for.cases

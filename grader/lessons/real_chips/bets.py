@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.meshes import abstract_mesh
 from grader.chips.compiling import NoCompiler
 from grader.chips.report import communication
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise
 from grader.lessons.shared import within
 
 POD, WIDTH, HIDDEN, TOKENS, BFLOAT16 = "v5e:2x4", 1024, 4096, 4096, 2
@@ -82,7 +82,7 @@ def _bet(**asked):
     return float(bytes_by_formula(**asked) if compiled is None else compiled)
 
 
-bet = Exercise("bet", points=4, reference=_bet, form="function", same=within(0.2))
+bet = FunctionExercise("bet", points=4, reference=_bet, same=within(0.2))
 
 
 @bet.cases

@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import abstract_mesh, make_mesh
 from grader.chips.report import communication
-from grader.exercises import Exercise
+from grader.exercises import TableExercise
 from grader.lessons.shared import believed, device_map
 
 POD, SIZES, LENGTH = "v5e:2x4", {"x": 8}, 1024
@@ -68,7 +68,7 @@ DIFFERENCES = {
     "both": "Both differ where the chip's program has another collective, with numbers of another type. Read both: "
     "is each so?",
 }
-cpu_and_tpu = Exercise("cpu_and_tpu", points=3, reference=_differs, form="table", options=DIFFERENCES)
+cpu_and_tpu = TableExercise("cpu_and_tpu", points=3, reference=_differs, options=DIFFERENCES)
 cpu_and_tpu.rows(PROGRAMS)
 LEFT = "left sum, float32", "left sum, bfloat16", "left sum, bfloat16, 8192"
 

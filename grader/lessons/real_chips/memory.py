@@ -8,7 +8,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, Case, ChipFlops, Exercise, Layout
+from grader.exercises import Array, Case, ChipFlops, FunctionExercise, Layout, PodExercise
 
 GIB = 2**30
 ROOMS = {"v5e": 15.75, "v6e": 31.25, "v5p": 95.74}  # GiB that a program may have
@@ -19,7 +19,7 @@ def _hbm(arguments, results, temporaries, shared, peak, room):
     return arguments + results + temporaries - shared, peak <= room * GIB
 
 
-hbm = Exercise("hbm", points=3, reference=_hbm, form="function")
+hbm = FunctionExercise("hbm", points=3, reference=_hbm)
 
 
 def _step(room, state, temporaries, peak, shared=1.0, more=4):
@@ -123,9 +123,7 @@ def _stacked(weights, x, mesh, wrap=lambda layer: layer, kept=1):
     return jnp.mean(lax.scan(wrap(layer), x, weights)[0].astype(jnp.float32) ** 2)
 
 
-it_fits = Exercise(
-    "it_fits", points=4, reference=jax.grad(_loss), form="pod", by_compiler=True, mesh_shapes=((8,), (4,))
-)
+it_fits = PodExercise("it_fits", points=4, reference=jax.grad(_loss), by_compiler=True, mesh_shapes=((8,), (4,)))
 
 
 @it_fits.cases

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise
 from grader.lessons.shared import within
 
 
@@ -11,7 +11,7 @@ def _mfu(parameters, tokens, seconds, chips, peak):
     return 6 * parameters * tokens / (seconds * chips * peak)
 
 
-mfu = Exercise("mfu", points=3, reference=_mfu, form="function", same=within(0.005))
+mfu = FunctionExercise("mfu", points=3, reference=_mfu, same=within(0.005))
 
 
 @mfu.cases
@@ -73,7 +73,7 @@ def _dcn(way, weights, chips, slices):
     return 3 * ring * weights / chips
 
 
-two_slices = Exercise("two_slices", points=4, reference=_dcn, form="function", same=within(0.005))
+two_slices = FunctionExercise("two_slices", points=4, reference=_dcn, same=within(0.005))
 WAYS = ("data", "fsdp")
 
 

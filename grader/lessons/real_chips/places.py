@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise
 
 
 def _groups(groups, counted, turned):
@@ -15,7 +15,7 @@ def _groups(groups, counted, turned):
     return numbers.transpose(turned).reshape(groups).tolist()
 
 
-who_talks = Exercise("who_talks", points=3, reference=_groups, form="function")
+who_talks = FunctionExercise("who_talks", points=3, reference=_groups)
 
 
 @who_talks.cases
@@ -89,7 +89,7 @@ def _longest(ring, lengths, wraps):
     return max(_distance(a, b, lengths, wraps) for a, b in zip(closed, closed[1:], strict=False))
 
 
-order_of_devices = Exercise("order_of_devices", points=4, reference=_longest, form="function")
+order_of_devices = FunctionExercise("order_of_devices", points=4, reference=_longest)
 
 
 @order_of_devices.cases

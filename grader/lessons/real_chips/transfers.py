@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise
 
 # What one line of a compiled program says: the operation, its name, and what it starts from or waits for.
 KINDS = ("all-gather", "all-reduce", "collective-permute")
@@ -23,7 +23,7 @@ def _counted(lines, turns):
     return dict(found)
 
 
-chip_collectives = Exercise("chip_collectives", points=4, reference=_counted, form="function")
+chip_collectives = FunctionExercise("chip_collectives", points=4, reference=_counted)
 
 
 def _lines(rng, many):
@@ -120,7 +120,7 @@ def _hidden(schedule):
     return beside
 
 
-hidden = Exercise("hidden", points=4, reference=_hidden, form="function")
+hidden = FunctionExercise("hidden", points=4, reference=_hidden)
 P = 8_589_934_592  # FLOPs of one block of lesson 15's ring
 
 RING = [["start", "a"], ["done", "a"], ["start", "b"], ["product", P], ["done", "b"], ["start", "c"], ["product", P]]

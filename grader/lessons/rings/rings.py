@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import BytesSent, Case, Exercise, Steps, Turns
+from grader.exercises import BytesSent, Case, ProgramExercise, Steps, Turns
 from grader.lessons.shared import FLOAT, bytes_sent
 
 
@@ -42,7 +42,7 @@ def _case(draw, x, ins, out, passes, nbytes, steps):
 
 # To pass on: every device sends its row to the device k places further.
 
-shift = Exercise("shift", points=3, reference=lambda x, k: np.roll(x, k, axis=0))
+shift = ProgramExercise("shift", points=3, reference=lambda x, k: np.roll(x, k, axis=0))
 ROW = P("x", None)  # one row on each device
 
 
@@ -152,7 +152,7 @@ def took_the_blocks_rows_for_the_devices(x, *, k, mesh):
 # All-gather: blocks go round once, and every device writes down each of them where it belongs.
 
 RINGS = (4, 2), (3, 2), (8, 1), (1, 8)  # of three devices, too: what swaps with d ^ k goes round powers of two only
-ring_all_gather = Exercise("ring_all_gather", points=4, reference=lambda x: x, mesh_shapes=RINGS)
+ring_all_gather = ProgramExercise("ring_all_gather", points=4, reference=lambda x: x, mesh_shapes=RINGS)
 
 
 @ring_all_gather.cases
@@ -275,7 +275,7 @@ def called_all_gather(x, *, mesh):
 
 # Reduce-scatter: sums go round, and each device adds its own part of the block that has just come by.
 
-ring_reduce_scatter = Exercise("ring_reduce_scatter", points=5, reference=lambda x: x.sum(0), mesh_shapes=RINGS)
+ring_reduce_scatter = ProgramExercise("ring_reduce_scatter", points=5, reference=lambda x: x.sum(0), mesh_shapes=RINGS)
 
 
 @ring_reduce_scatter.cases
@@ -453,7 +453,7 @@ def called_psum_scatter(x, *, mesh):
 
 # All-reduce: the one, then the other.
 
-ring_all_reduce = Exercise(
+ring_all_reduce = ProgramExercise(
     "ring_all_reduce", points=5, reference=lambda x: x.sum(0), mesh_shapes=RINGS, against_compiler=True
 )
 
@@ -574,7 +574,7 @@ def _stencil(x):
     return np.roll(x, 1) + 2 * x + 4 * np.roll(x, -1)
 
 
-halo = Exercise("halo", points=4, reference=_stencil)
+halo = ProgramExercise("halo", points=4, reference=_stencil)
 CUT = P("x")
 
 
@@ -641,7 +641,7 @@ def sent_whole_blocks(x, *, mesh):
 
 # Both ways at once: links carry in both directions.
 
-gather_both_ways = Exercise(
+gather_both_ways = ProgramExercise(
     "gather_both_ways", points=5, reference=lambda x: x, mesh_shapes=((4, 2), (3, 2), (8, 1), (2, 4), (1, 8))
 )
 

@@ -12,7 +12,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import aval, make_mesh, put
-from grader.exercises import Case, Exercise, Turns
+from grader.exercises import Case, FunctionExercise, ProgramExercise, TableExercise, Turns
 from grader.lessons.rings.rings import (
     ROW,
     both_ways,
@@ -45,10 +45,9 @@ RING_AFTER_ASKS = {
     "": "Whose block has come there? In each step every block moves on by the whole shift. Go back from "
     "this device, against the shift, once for each step, on a ring of this many devices.",
 }
-ring_after = Exercise(
+ring_after = TableExercise(
     "ring_after",
     points=2,
-    form="table",
     reference=lambda devices, by, steps, device: _numbers_after(devices, by, steps)[device],
     questions=RING_AFTER_ASKS,
 )
@@ -148,7 +147,7 @@ RING_COSTS_ASKS = {
     "bytes": "Bytes are the number of steps times what one device sends in a step: one part of the array, or "
     "a whole vector. How many steps has this ring?",
 }
-ring_costs = Exercise("ring_costs", points=3, form="table", reference=_count, questions=RING_COSTS_ASKS)
+ring_costs = TableExercise("ring_costs", points=3, reference=_count, questions=RING_COSTS_ASKS)
 
 
 @ring_costs.cases
@@ -263,7 +262,7 @@ def _on_two_processes(body) -> str:
     return "finishes" if calls(0) == calls(1) else "hangs"
 
 
-deadlock_or_not = Exercise("deadlock_or_not", points=5, form="table", reference=lambda body: _outcomes()[body])
+deadlock_or_not = TableExercise("deadlock_or_not", points=5, reference=lambda body: _outcomes()[body])
 
 
 @deadlock_or_not.cases
@@ -329,7 +328,7 @@ def _left_waiting(calls):
     return {}
 
 
-who_waits = Exercise("who_waits", points=4, reference=_left_waiting, form="function")
+who_waits = FunctionExercise("who_waits", points=4, reference=_left_waiting)
 
 
 @who_waits.cases
@@ -433,7 +432,7 @@ def went_on_without_the_others(calls):
 
 # The repair: everybody computes the sum, and each chooses what it keeps.
 
-sum_for_some = Exercise(
+sum_for_some = ProgramExercise(
     "sum_for_some", points=4, reference=lambda x: np.where(np.arange(len(x))[:, None] % 2 == 0, x.sum(0), x)
 )
 

@@ -9,13 +9,13 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import BytesSent, Case, Exercise
+from grader.exercises import BytesSent, Case, ProgramExercise
 from grader.lessons.shared import bytes_sent, device_map, to_send
 
 BEFORE, AFTER = P("x", "y"), P("y", "x")
 PLACES = tuple(itertools.product(range(4), range(2)))  # (x, y) of every device
 
-beat_the_compiler = Exercise(
+beat_the_compiler = ProgramExercise(
     "beat_the_compiler", points=5, mesh_shapes=((4, 2),), reference=lambda v: v, against_compiler=True
 )
 

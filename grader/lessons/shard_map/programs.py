@@ -9,7 +9,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, ByCompiler, BytesSent, Case, Draw, Exercise, Flops, ManualAlong, Move, Moves
+from grader.exercises import Array, ByCompiler, BytesSent, Case, Draw, Flops, ManualAlong, Move, Moves, ProgramExercise
 from grader.jax_versions import varying
 from grader.lessons.shared import bytes_sent, device_map, to_send
 
@@ -18,7 +18,7 @@ from grader.lessons.shared import bytes_sent, device_map, to_send
 BLOCK = 4
 ONE_AXIS = ((8,), (4,), (2,))
 
-partial_sums = Exercise(
+partial_sums = ProgramExercise(
     "partial_sums", points=3, mesh_shapes=ONE_AXIS, reference=lambda x: x.reshape(-1, BLOCK).sum(axis=1)
 )
 
@@ -63,7 +63,7 @@ def reshaped_outside(x, *, mesh):
 
 # One number for all.
 
-global_mean = Exercise("global_mean", points=4, reference=lambda x: x.mean())
+global_mean = ProgramExercise("global_mean", points=4, reference=lambda x: x.mean())
 
 
 @global_mean.cases
@@ -138,7 +138,7 @@ def left_the_mean_to_the_compiler(x, *, mesh):
 # The blocks stay where they are; out_specs say which part of the result each of them is.
 
 GRID = P("x", "y")
-transpose_without_sending = Exercise("transpose_without_sending", points=3, reference=lambda x: x.T)
+transpose_without_sending = ProgramExercise("transpose_without_sending", points=3, reference=lambda x: x.T)
 
 
 @transpose_without_sending.cases
@@ -183,7 +183,7 @@ def left_the_transpose_to_the_compiler(x, *, mesh):
 
 # Repair: a sum that claims to be the same everywhere and is not. First way: make the claim true.
 
-column_sums = Exercise("column_sums", points=3, reference=lambda x: x.sum(axis=0))
+column_sums = ProgramExercise("column_sums", points=3, reference=lambda x: x.sum(axis=0))
 
 
 @column_sums.cases
@@ -257,7 +257,7 @@ def sent_before_summing(x, *, mesh):
 # Second way: keep the parts, and say so.
 
 ROWS = 3  # rows of a block
-block_sums = Exercise("block_sums", points=3, reference=lambda x: x.reshape(-1, ROWS, x.shape[1]).sum(axis=1))
+block_sums = ProgramExercise("block_sums", points=3, reference=lambda x: x.reshape(-1, ROWS, x.shape[1]).sum(axis=1))
 
 
 @block_sums.cases
@@ -316,7 +316,7 @@ def _by_horners_rule(c, x):
     return lax.scan(lambda y, coefficient: (y * x + coefficient, None), jnp.zeros_like(x), c)[0]
 
 
-polynomial = Exercise("polynomial", points=4, reference=_by_horners_rule)
+polynomial = ProgramExercise("polynomial", points=4, reference=_by_horners_rule)
 
 
 @polynomial.cases
@@ -388,7 +388,7 @@ def coefficients_backwards(c, x, *, mesh):
 # Manual along one axis, left to the compiler along the other.
 
 # No axis of length 1: partly manual, XLA for CPU refuses a collective over one ("must be in (partial) manual …").
-centred_columns = Exercise(
+centred_columns = ProgramExercise(
     "centred_columns", points=4, reference=lambda x: x - x.mean(axis=0), mesh_shapes=((4, 2), (2, 4), (2, 2))
 )
 
@@ -473,7 +473,7 @@ def _layer_arrays(draw: Draw) -> tuple[dict[str, int], dict[str, Array], tuple[i
     return mesh, arrays, (i, j, k)
 
 
-layer_by_hand = Exercise("layer_by_hand", points=4, reference=_layer)
+layer_by_hand = ProgramExercise("layer_by_hand", points=4, reference=_layer)
 
 
 @layer_by_hand.cases
@@ -567,7 +567,7 @@ def asked_for_whole_operands(x, w, b, *, mesh):
     return device_map(body, mesh, (P("y", None), P(), P()), P("y", None))(x, w, b)
 
 
-layer_constrained = Exercise("layer_constrained", points=3, reference=_layer, by_compiler=True)
+layer_constrained = ProgramExercise("layer_constrained", points=3, reference=_layer, by_compiler=True)
 
 
 @layer_constrained.cases

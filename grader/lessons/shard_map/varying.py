@@ -16,7 +16,7 @@ from grader.arrays.blocks import blocks, blocks_of
 from grader.arrays.described import OnDevices, OnMesh
 from grader.arrays.meshes import aval, make_mesh
 from grader.arrays.numbers import close
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise, TableExercise
 from grader.jax_versions import axes_varied
 from grader.lessons.shard_map.views import ERROR, MESH, device_map, eager_map, float32, seen_shape
 from grader.programs.program import trace
@@ -63,9 +63,7 @@ VMA_TYPES_ASKS = {
     "": "Along which axes may two devices hold different values here? What is cut along an axis differs "
     "along it; what was added up over it does not.",
 }
-vma_types = Exercise(
-    "vma_types", points=4, reference=_varies_over, form="table", same=_same_axes, questions=VMA_TYPES_ASKS
-)
+vma_types = TableExercise("vma_types", points=4, reference=_varies_over, same=_same_axes, questions=VMA_TYPES_ASKS)
 vma_types.rows((*TYPED, TAKEN), mesh=MESH)
 
 
@@ -134,7 +132,7 @@ def _price(row):
     return "right" if all(map(close, held.values, due)) else "wrong"
 
 
-price_of_no_check = Exercise("price_of_no_check", points=4, reference=_price, form="table")
+price_of_no_check = TableExercise("price_of_no_check", points=4, reference=_price)
 price_of_no_check.rows(PRICES, mesh=PRICE_MESH)
 
 
@@ -200,7 +198,7 @@ def _before(row):
     return "data move" if written.bytes_sent else "nothing moves"
 
 
-before_it_begins = Exercise("before_it_begins", points=2, reference=_before, form="table")
+before_it_begins = TableExercise("before_it_begins", points=2, reference=_before)
 before_it_begins.rows(FITS, mesh=MESH)
 
 
@@ -261,7 +259,7 @@ FAULTS_OF_SPECS = {
     "wrong tree": "So it is where the specs are not built as the arguments are, or as their beginning. Where do the "
     "two part?",
 }
-pytree_specs = Exercise("pytree_specs", points=3, reference=_taken, form="table", options=FAULTS_OF_SPECS)
+pytree_specs = TableExercise("pytree_specs", points=3, reference=_taken, options=FAULTS_OF_SPECS)
 pytree_specs.rows(TREES, mesh={"x": 4})
 
 
@@ -322,7 +320,7 @@ def _many_layers(params, x, mesh):
     return jax.device_put(_layers(params, np.asarray(x)), NamedSharding(mesh, P("x")))
 
 
-many_layers = Exercise("many_layers", points=3, reference=_many_layers, form="function")
+many_layers = FunctionExercise("many_layers", points=3, reference=_many_layers)
 
 
 @many_layers.cases
@@ -403,7 +401,7 @@ PARTIAL_VIEW_ASKS = {
     "": "Only an axis that is manual *and* named in in_specs cuts what the function sees. Which axes are "
     "manual here? And in_specs may name no other.",
 }
-partial_view = Exercise("partial_view", points=3, reference=_partial_shape, form="table", questions=PARTIAL_VIEW_ASKS)
+partial_view = TableExercise("partial_view", points=3, reference=_partial_shape, questions=PARTIAL_VIEW_ASKS)
 partial_view.rows(PARTIAL, mesh=DATA_MODEL)
 
 
@@ -479,7 +477,7 @@ FOUR_WAYS_ASKS = {
     "Explicit": "On an Explicit mesh JAX lays nothing out by itself, and a constraint only says what is so "
     "already. Does this program say how the product is laid out?",
 }
-four_ways = Exercise("four_ways", points=3, reference=_all_reduces, form="table", questions=FOUR_WAYS_ASKS)
+four_ways = TableExercise("four_ways", points=3, reference=_all_reduces, questions=FOUR_WAYS_ASKS)
 four_ways.rows(WAYS, mesh=MESH)
 
 

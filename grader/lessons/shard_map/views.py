@@ -17,7 +17,7 @@ from grader.arrays.blocks import blocks, blocks_of
 from grader.arrays.described import OnMesh
 from grader.arrays.meshes import aval, make_mesh
 from grader.arrays.numbers import close
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise, TableExercise
 from grader.programs.program import trace
 from grader.programs.walk import structure
 
@@ -100,7 +100,7 @@ LOCAL_VIEW_ASKS = {
     "float32": "Take each dimension by itself: which axes does its entry of the spec name, and into how many "
     "parts do they cut it? Without an entry it stays whole.",
 }
-local_view = Exercise("local_view", points=4, reference=_view, form="table", questions=LOCAL_VIEW_ASKS)
+local_view = TableExercise("local_view", points=4, reference=_view, questions=LOCAL_VIEW_ASKS)
 local_view.rows((*VIEWS, COUNTED, PRINTED), mesh=MESH)
 
 
@@ -211,7 +211,7 @@ def _trimmed(spec):
     return [tuple(p) if isinstance(p, list) else p for p in parts]
 
 
-specs_match = Exercise("specs_match", points=4, reference=_fitting, form="table", same=_same_spec)
+specs_match = TableExercise("specs_match", points=4, reference=_fitting, same=_same_spec)
 specs_match.rows(BODIES, MESH, argument="body")
 
 
@@ -288,8 +288,8 @@ BLOCK_TRANSPOSE_ASKS = {
     "returns it as it is.",
     "bytes": "out_specs say where in the result each block belongs. Does anything leave a device for that?",
 }
-block_transpose = Exercise(
-    "block_transpose", points=3, reference=lambda row: SWAPPED[row](), form="table", questions=BLOCK_TRANSPOSE_ASKS
+block_transpose = TableExercise(
+    "block_transpose", points=3, reference=lambda row: SWAPPED[row](), questions=BLOCK_TRANSPOSE_ASKS
 )
 block_transpose.rows(SWAPPED, mesh=MESH)
 
@@ -366,12 +366,8 @@ AFTER_GATHER_ASKS = {
     "or take one of them for all?",
     "block": "in_specs cut four numbers among four devices.",
 }
-after_gather = Exercise(
-    "after_gather",
-    points=3,
-    reference=functools.cache(lambda row: GATHERED[row]()),
-    form="table",
-    questions=AFTER_GATHER_ASKS,
+after_gather = TableExercise(
+    "after_gather", points=3, reference=functools.cache(lambda row: GATHERED[row]()), questions=AFTER_GATHER_ASKS
 )
 after_gather.rows(GATHERED, mesh={"i": 4})
 
@@ -438,8 +434,8 @@ FORGOT_REPLICATION_ASKS = {
     "device 5": "How many of the forty numbers has a device, and which has device 5? It adds up those alone.",
     "x.sum": "Asked is the sum of all forty numbers, and `arange` begins with 0.",
 }
-forgot_replication = Exercise(
-    "forgot_replication", points=3, reference=lambda row: CLAIMS[row](), form="table", questions=FORGOT_REPLICATION_ASKS
+forgot_replication = TableExercise(
+    "forgot_replication", points=3, reference=lambda row: CLAIMS[row](), questions=FORGOT_REPLICATION_ASKS
 )
 forgot_replication.rows(CLAIMS, mesh={"x": 8})
 
@@ -512,7 +508,7 @@ FLAT_INDEX_ASKS = {
     "'y'": "Which place along y has each device? Write the mesh down as a grid, y to the right, and read it "
     "device by device.",
 }
-flat_index = Exercise("flat_index", points=2, reference=_places, form="table", questions=FLAT_INDEX_ASKS)
+flat_index = TableExercise("flat_index", points=2, reference=_places, questions=FLAT_INDEX_ASKS)
 flat_index.rows(INDICES, WIDE, argument="call")
 
 
@@ -559,7 +555,7 @@ def _coordinates(mesh):
     return jax.device_put(rows, NamedSharding(mesh, P(("x", "y"))))
 
 
-axis_index_coords = Exercise("axis_index_coords", points=4, reference=_coordinates, form="function")
+axis_index_coords = FunctionExercise("axis_index_coords", points=4, reference=_coordinates)
 
 
 @axis_index_coords.cases

@@ -17,7 +17,7 @@ from grader.arrays.blocks import axes_of, blocks
 from grader.arrays.described import OnDevices, OnMesh
 from grader.arrays.meshes import make_mesh
 from grader.arrays.numbers import same_value
-from grader.exercises import Case, Draw, Exercise
+from grader.exercises import Case, Draw, FunctionExercise
 
 MESH = {"x": 4, "y": 2}  # the mesh of the lesson
 TALL, WIDE, CUBE = OnMesh(MESH), OnMesh({"x": 2, "y": 4}), OnMesh({"x": 2, "y": 2, "z": 2})
@@ -44,7 +44,7 @@ def _distributed(value, spec, mesh):
     return jax.device_put(value, NamedSharding(mesh, spec))
 
 
-distribute = Exercise("distribute", points=1, reference=_distributed, form="function")
+distribute = FunctionExercise("distribute", points=1, reference=_distributed)
 
 
 @distribute.cases
@@ -96,7 +96,7 @@ def _same_lengths(one, other, **_):
     return same_value(one, other) and np.asarray(one).dtype.kind == np.asarray(other).dtype.kind
 
 
-shard_shape = Exercise("shard_shape", points=3, reference=_shard_shape, form="function", same=_same_lengths)
+shard_shape = FunctionExercise("shard_shape", points=3, reference=_shard_shape, same=_same_lengths)
 
 SPECS = (P("x", "y"), P("y", "x"), P("x"), P(None, "y"), P(("x", "y")), P("x", None), P())
 
@@ -239,7 +239,7 @@ def _ends(part: str, length: int) -> tuple[int, ...]:
     return slice(*(int(end) if end else None for end in part.split(":"))).indices(length)
 
 
-shard_table = Exercise("shard_table", points=5, reference=_shard_table, form="function", same=_same_table)
+shard_table = FunctionExercise("shard_table", points=5, reference=_shard_table, same=_same_table)
 
 
 @shard_table.cases
@@ -374,7 +374,7 @@ def _bytes_held(shape, itemsize, spec, axis_sizes):
     return held.entries * itemsize, held.entries * itemsize * len(held.indices), copies
 
 
-bytes_held = Exercise("bytes_held", points=3, reference=_bytes_held, form="function")
+bytes_held = FunctionExercise("bytes_held", points=3, reference=_bytes_held)
 
 
 @bytes_held.by_formula
@@ -482,7 +482,7 @@ def _count_layouts(rank, axes):
     return _count(rank, axes)
 
 
-count_layouts = Exercise("count_layouts", points=3, reference=_count_layouts, form="function")
+count_layouts = FunctionExercise("count_layouts", points=3, reference=_count_layouts)
 
 
 @count_layouts.cases
@@ -580,7 +580,7 @@ def _same_array(one, other, **_):
     return same_value(one, other) and np.asarray(one).dtype == np.asarray(other).dtype
 
 
-assemble = Exercise("assemble", points=4, reference=_assembled, form="function", same=_same_array)
+assemble = FunctionExercise("assemble", points=4, reference=_assembled, same=_same_array)
 
 
 @assemble.cases

@@ -17,7 +17,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.blocks import Blocks, blocks
 from grader.arrays.meshes import make_mesh, put
 from grader.arrays.words import numbered
-from grader.exercises import Exercise
+from grader.exercises import TableExercise
 from grader.lessons.shardings.functions import MESH, every_spec
 
 SHAPE = (16, 8)  # of the arrays in most questions, float32
@@ -47,12 +47,8 @@ ATTRIBUTES_ASKS = {
     "data.shape": "Which entry of the spec belongs to which dimension, and into how many parts does that axis cut it?",
     "is_fully": "Does every device hold the whole array?",
 }
-attributes = Exercise(
-    "attributes",
-    points=2,
-    form="table",
-    reference=lambda expression: ATTRIBUTES[expression](**_arrays()),
-    questions=ATTRIBUTES_ASKS,
+attributes = TableExercise(
+    "attributes", points=2, reference=lambda expression: ATTRIBUTES[expression](**_arrays()), questions=ATTRIBUTES_ASKS
 )
 attributes.rows(ATTRIBUTES, argument="expression")
 
@@ -131,7 +127,7 @@ DRAW_IT_ASKS = {
     "the picture there, rows downwards and columns to the right, and in a tuple the first axis "
     "counts slowest. Devices that differ along no named axis share a block.",
 }
-draw_it = Exercise("draw_it", points=3, reference=_grid, form="table", same=_same_grid, questions=DRAW_IT_ASKS)
+draw_it = TableExercise("draw_it", points=3, reference=_grid, same=_same_grid, questions=DRAW_IT_ASKS)
 draw_it.rows(DRAWN, argument="spec")
 
 
@@ -255,9 +251,7 @@ MEMORY_ASKS = {
     "parts do the axes that the spec names cut it? In which unit is it asked for?",
     "on all": "What one device holds, times the number of all devices: copies count. In which unit is it asked for?",
 }
-memory = Exercise(
-    "memory", points=2, reference=lambda question: MEMORY[question](), form="table", questions=MEMORY_ASKS
-)
+memory = TableExercise("memory", points=2, reference=lambda question: MEMORY[question](), questions=MEMORY_ASKS)
 memory.rows(MEMORY, argument="question")
 
 
@@ -365,7 +359,7 @@ def _spec(given) -> P:
     return NamedSharding(make_mesh(MESH), P(*given)).spec
 
 
-choose_spec = Exercise("choose_spec", points=4, reference=_fitting, form="table", same=_as_good)
+choose_spec = TableExercise("choose_spec", points=4, reference=_fitting, same=_as_good)
 choose_spec.rows(CARDS, argument="card")
 
 
@@ -481,7 +475,7 @@ STANDS_FOR = {
     "many?",
     "too few devices": "So it is where a mesh asks for more devices than there are. How many are asked for here?",
 }
-legal_or_not = Exercise("legal_or_not", points=3, reference=_outcome, form="table", options=STANDS_FOR)
+legal_or_not = TableExercise("legal_or_not", points=3, reference=_outcome, options=STANDS_FOR)
 legal_or_not.rows(ATTEMPTS, argument="attempt")
 
 
@@ -587,8 +581,8 @@ TUTORIAL_FAULTS_ASKS = {
     "nbytes": "All bytes that the devices hold together, over those of the array counted once.",
     "in_order": "Number the blocks of the whole array row by row. Which one has this device, if y counts slowest?",
 }
-tutorial_faults = Exercise(
-    "tutorial_faults", points=3, reference=lambda claim: CLAIMS[claim](), form="table", questions=TUTORIAL_FAULTS_ASKS
+tutorial_faults = TableExercise(
+    "tutorial_faults", points=3, reference=lambda claim: CLAIMS[claim](), questions=TUTORIAL_FAULTS_ASKS
 )
 tutorial_faults.rows(CLAIMS, argument="claim")
 

@@ -11,7 +11,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import make_mesh, put
-from grader.exercises import BytesSent, Case, Draw, EitherWay, Exercise
+from grader.exercises import BytesSent, Case, Draw, EitherWay, ProgramExercise, TableExercise
 from grader.lessons.shared import believed
 from grader.programs.walk import compiled_structure
 
@@ -56,7 +56,7 @@ CLAIMS = {
     "a later release of JAX: the same numbers for sure": lambda: _alike(_drawn(False), _drawn(True)),
 }
 
-rng_partitionable = Exercise("rng_partitionable", points=3, reference=lambda row: CLAIMS[row](), form="table")
+rng_partitionable = TableExercise("rng_partitionable", points=3, reference=lambda row: CLAIMS[row]())
 rng_partitionable.rows(CLAIMS)
 
 
@@ -131,7 +131,7 @@ def _own_numbers(x, seed):
     return x + jnp.stack([_noise(key, x[0]) for key in keys])
 
 
-own_numbers = Exercise("own_numbers", points=4, reference=_own_numbers)
+own_numbers = ProgramExercise("own_numbers", points=4, reference=_own_numbers)
 
 
 @own_numbers.cases
@@ -265,7 +265,7 @@ def _row_noise(key, numbers, columns):
     return jax.vmap(lambda row: jax.random.uniform(jax.random.fold_in(key, row), (columns,)))(numbers)
 
 
-same_on_every_mesh = Exercise(
+same_on_every_mesh = ProgramExercise(
     "same_on_every_mesh",
     points=4,
     reference=lambda x, seed: x + _row_noise(jax.random.key(seed), jnp.arange(x.shape[0]), x.shape[1]),

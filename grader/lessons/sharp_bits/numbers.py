@@ -11,7 +11,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import make_mesh, put
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise, TableExercise
 from grader.lessons.shared import believed
 from grader.programs.walk import compiled_structure
 
@@ -79,7 +79,7 @@ def _ordered(row):
     return ORDERS[row]()
 
 
-float_order = Exercise("float_order", points=3, reference=_ordered, form="table")
+float_order = TableExercise("float_order", points=3, reference=_ordered)
 float_order.rows(ORDERS)
 
 
@@ -130,7 +130,7 @@ def _agree(found, expected, roundings):
     return bool((np.abs(found - expected) <= bound).all())
 
 
-agree = Exercise("agree", points=4, reference=_agree, form="function")
+agree = FunctionExercise("agree", points=4, reference=_agree)
 
 
 @agree.cases
@@ -259,7 +259,7 @@ def _integers(row):
     return np.asarray(result)[0].item(), str(result.dtype)
 
 
-int_pmean = Exercise("int_pmean", points=3, reference=_integers, form="table")
+int_pmean = TableExercise("int_pmean", points=3, reference=_integers)
 int_pmean.rows(INTEGERS)
 
 
@@ -346,7 +346,7 @@ def _sent(row):
     return len(compiled_structure(compiled, {"x": 8}).collectives), len(fn(x).sharding.device_set)
 
 
-first_of = Exercise("first_of", points=3, reference=_sent, form="table")
+first_of = TableExercise("first_of", points=3, reference=_sent)
 first_of.rows(INDEXED)
 FIRST = "x[0], x cut by rows", "x[:1], x cut by rows"
 

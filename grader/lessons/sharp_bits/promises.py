@@ -17,7 +17,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.described import TO_THE_HOST, OnDevices, OnMesh
 from grader.arrays.meshes import make_mesh, put
-from grader.exercises import Case, Exercise
+from grader.exercises import Case, FunctionExercise, TableExercise
 from grader.lessons.shared import believed
 from grader.programs.compilations import compilations
 
@@ -69,7 +69,7 @@ def _unchecked(row):
     return "safe" if copies_agree and (wanted is None or np.array_equal(result, wanted)) else "unsafe"
 
 
-unchecked = Exercise("unchecked", points=4, reference=_unchecked, form="table")
+unchecked = TableExercise("unchecked", points=4, reference=_unchecked)
 unchecked.rows(SNIPPETS)
 
 
@@ -137,7 +137,7 @@ def _after_donation(row):
     return "deleted" if gone else "alive"
 
 
-donated = Exercise("donated", points=3, reference=_after_donation, form="table")
+donated = TableExercise("donated", points=3, reference=_after_donation)
 donated.rows(DONATED)
 
 
@@ -205,7 +205,7 @@ def _offloaded_step(w, g, m, v):
     return w, _to_host(m), _to_host(v)
 
 
-offloaded_step = Exercise("offloaded_step", points=5, reference=_offloaded_step, form="function", barred=TO_THE_HOST)
+offloaded_step = FunctionExercise("offloaded_step", points=5, reference=_offloaded_step, barred=TO_THE_HOST)
 
 
 @offloaded_step.cases
@@ -316,7 +316,7 @@ def _compiled(row):
     return CALLS[row](f)
 
 
-recompiles = Exercise("recompiles", points=4, reference=_compiled, form="table")
+recompiles = TableExercise("recompiles", points=4, reference=_compiled)
 recompiles.rows(CALLS)
 
 
@@ -379,7 +379,7 @@ def _numpy_into_jit(row):
     return "error" if processes > 1 and cut and of_numpy else "runs"
 
 
-numpy_into_jit = Exercise("numpy_into_jit", points=2, reference=_numpy_into_jit, form="table")
+numpy_into_jit = TableExercise("numpy_into_jit", points=2, reference=_numpy_into_jit)
 numpy_into_jit.rows(NUMPY_INTO_JIT)
 
 
@@ -465,7 +465,7 @@ FATES = {
     "as before": "That would be said where the mesh in force plays no part. Does this line make an array, or "
     "compute on devices?",
 }
-mesh_leak = Exercise("mesh_leak", points=4, reference=_left_behind, form="table", options=FATES)
+mesh_leak = TableExercise("mesh_leak", points=4, reference=_left_behind, options=FATES)
 mesh_leak.rows(LEFT_BEHIND)
 
 

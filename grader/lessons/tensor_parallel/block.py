@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, BytesSent, Case, Exercise, Flops, Roots
+from grader.exercises import Array, BytesSent, Case, Flops, ProgramExercise, Roots
 from grader.lessons.shared import bytes_sent, device_map
 
 TOKENS = P("batch", "model")  # x[B, T, D]
@@ -48,7 +48,7 @@ def _block_of(p, x, gather=_itself, scatter=_itself):
     return x + scatter(_hidden(gather(_norm(x, p["scale_2"])), p["W1"], p["W2"]))
 
 
-tp_block = Exercise("tp_block", points=8, reference=jax.jit(_block_of), piece=True)
+tp_block = ProgramExercise("tp_block", points=8, reference=jax.jit(_block_of), piece=True)
 
 
 @tp_block.cases

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, BytesSent, Case, Exercise
+from grader.exercises import Array, BytesSent, Case, FunctionExercise, ProgramExercise
 from grader.lessons.shared import bytes_sent
 
 HEADS = P("batch"), P(None, "model"), P("model")  # x[B, T, D], w_qkv[D, H, 3, K], w_out[H, K, D]
@@ -30,7 +30,7 @@ def _projected(mixed, w_out):
     return jnp.einsum("bthk,hkd->btd", mixed, w_out)
 
 
-tp_attention = Exercise(
+tp_attention = ProgramExercise(
     "tp_attention", points=5, reference=jax.jit(lambda x, w_qkv, w_out: _projected(_heads(x, w_qkv), w_out))
 )
 
@@ -168,7 +168,7 @@ def _shared(heads, kv_heads, n):
     return heads // n, max(1, kv_heads // n)
 
 
-local_heads = Exercise("local_heads", points=3, form="function", reference=_shared)
+local_heads = FunctionExercise("local_heads", points=3, reference=_shared)
 
 
 @local_heads.cases

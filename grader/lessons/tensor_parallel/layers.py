@@ -12,7 +12,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, BytesSent, Case, Draw, Exercise, Flops, Roots
+from grader.exercises import Array, BytesSent, Case, Draw, Flops, ProgramExercise, Roots
 from grader.lessons.shared import bytes_sent, device_map
 
 PAIR = {"W1": P(None, "model"), "b1": P("model"), "W2": P("model", None), "b2": P()}
@@ -31,7 +31,7 @@ def _mlp(params, x):
     return jax.nn.relu(hidden @ params["W2"] + params["b2"])
 
 
-tp_mlp = Exercise("tp_mlp", points=5, reference=jax.jit(_mlp), piece=True)
+tp_mlp = ProgramExercise("tp_mlp", points=5, reference=jax.jit(_mlp), piece=True)
 
 
 @tp_mlp.cases
@@ -165,7 +165,7 @@ def _loss(params, x, y):
     return jnp.mean((_predict(params, x) - y) ** 2)
 
 
-tp_grads = Exercise("tp_grads", points=6, reference=jax.jit(jax.value_and_grad(_loss)))
+tp_grads = ProgramExercise("tp_grads", points=6, reference=jax.jit(jax.value_and_grad(_loss)))
 
 
 @tp_grads.cases
@@ -305,7 +305,7 @@ def _train(params, x, y, steps, rate, product=lambda h, w: h @ w, mean=jnp.mean)
     return _descent(loss, params, steps, rate)
 
 
-train_tp = Exercise(
+train_tp = ProgramExercise(
     "train_tp",
     points=5,
     by_compiler=True,
@@ -446,7 +446,7 @@ def _block(x, scale, W1, W2):
     return jax.nn.relu(_normed(x, scale) @ W1) @ W2
 
 
-sequence_parallel = Exercise("sequence_parallel", points=5, reference=jax.jit(_block))
+sequence_parallel = ProgramExercise("sequence_parallel", points=5, reference=jax.jit(_block))
 CUT = P("batch", "model")
 REGION = CUT, P(), P(None, "model"), P("model", None)
 

@@ -19,7 +19,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.blocks import blocks
 from grader.arrays.meshes import aval, make_mesh
 from grader.chips.report import communication
-from grader.exercises import Array, Case, Exercise, Moves
+from grader.exercises import Array, Case, Moves, ProgramExercise, TableExercise
 from grader.lessons.shared import within
 
 MESH = {"batch": 4, "model": 2}
@@ -71,9 +71,7 @@ def _laid(spec, row):
     return blocks(WEIGHTS[row], P(*((spec,) if isinstance(spec, str) else spec)), MESH).indices
 
 
-megatron_specs = Exercise(
-    "megatron_specs", points=4, form="table", same=_same_layout, reference=lambda row: _lightest()[row]
-)
+megatron_specs = TableExercise("megatron_specs", points=4, same=_same_layout, reference=lambda row: _lightest()[row])
 megatron_specs.rows(WEIGHTS)
 
 
@@ -174,9 +172,7 @@ PAIR_SENDS_ASKS = {
     "rows, then rows": "Before the relu there is a sum to finish. In which layout does the second product want it?",
     "rows, then columns": "Before the relu there is a sum to finish. And how is what comes out laid out?",
 }
-pair_sends = Exercise(
-    "pair_sends", points=4, form="table", same=_same_sends, reference=_sends, questions=PAIR_SENDS_ASKS
-)
+pair_sends = TableExercise("pair_sends", points=4, same=_same_sends, reference=_sends, questions=PAIR_SENDS_ASKS)
 pair_sends.rows((*PAIRS, BYTES, TURN), argument="pair")
 
 
@@ -295,7 +291,7 @@ PLACES = {
     "needs a collective of its own": "It needs one where a device cannot do its own entries without those of "
     "others. Which would it need here?",
 }
-where_it_goes = Exercise("where_it_goes", points=3, form="table", reference=_where, options=PLACES)
+where_it_goes = TableExercise("where_it_goes", points=3, reference=_where, options=PLACES)
 where_it_goes.rows(OPERATIONS)
 
 
@@ -398,13 +394,8 @@ TP_COSTS_ASKS = {
     "MB sent over model": "Once forward, behind W3, and once backward, before W2: of what shape is what a device adds "
     "up there? Only its own examples are in it, and two devices are along `model`.",
 }
-tp_costs = Exercise(
-    "tp_costs",
-    points=4,
-    form="table",
-    same=within(0.03),
-    reference=lambda row: float(COSTS[row]()),
-    questions=TP_COSTS_ASKS,
+tp_costs = TableExercise(
+    "tp_costs", points=4, same=within(0.03), reference=lambda row: float(COSTS[row]()), questions=TP_COSTS_ASKS
 )
 tp_costs.rows(COSTS)
 
@@ -510,13 +501,8 @@ REGION = {
 REGION_COSTS_ASKS = {
     "all_gather": "Each of the two sends (n−1)/n of an array. Of which array, and how much of it is that for either?",
 }
-region_costs = Exercise(
-    "region_costs",
-    points=2,
-    form="table",
-    same=within(0.02),
-    reference=lambda row: REGION[row](),
-    questions=REGION_COSTS_ASKS,
+region_costs = TableExercise(
+    "region_costs", points=2, same=within(0.02), reference=lambda row: REGION[row](), questions=REGION_COSTS_ASKS
 )
 region_costs.rows(REGION)
 
@@ -610,9 +596,7 @@ INIT = (
     "variance of the outputs, by local fan-in",
     "spread of W1's columns, by local fan-in",
 )
-init_scale = Exercise(
-    "init_scale", points=3, form="table", same=within(0.05), reference=lambda row: float(_measured_init(row))
-)
+init_scale = TableExercise("init_scale", points=3, same=within(0.05), reference=lambda row: float(_measured_init(row)))
 init_scale.rows(INIT)
 
 
@@ -674,7 +658,7 @@ def _initial(key, fan_in, fan_out):
     return jax.random.normal(jax.random.wrap_key_data(key), (fan_in, fan_out)) / np.float32(math.sqrt(fan_in))
 
 
-init_rows = Exercise(
+init_rows = ProgramExercise(
     "init_rows",
     points=4,
     by_compiler=True,

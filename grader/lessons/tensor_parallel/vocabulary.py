@@ -8,7 +8,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercises import Array, BytesSent, Case, Exercise
+from grader.exercises import Array, BytesSent, Case, ProgramExercise
 from grader.lessons.shared import bytes_sent
 
 
@@ -20,7 +20,7 @@ def _first(rows: int):
 # Looking up: table[V_model, D] at ids[B_batch, T].
 
 LOOKUP = P("model"), P("batch")
-vocab_embedding = Exercise("vocab_embedding", points=5, reference=lambda table, ids: table[ids])
+vocab_embedding = ProgramExercise("vocab_embedding", points=5, reference=lambda table, ids: table[ids])
 
 
 @vocab_embedding.cases
@@ -168,7 +168,7 @@ def _cross_entropy(logits, targets):
     return jax.nn.logsumexp(logits, axis=1) - picked
 
 
-vocab_cross_entropy = Exercise("vocab_cross_entropy", points=7, reference=_cross_entropy)
+vocab_cross_entropy = ProgramExercise("vocab_cross_entropy", points=7, reference=_cross_entropy)
 
 
 @vocab_cross_entropy.cases

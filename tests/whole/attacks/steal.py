@@ -33,7 +33,7 @@ ATTACKS = (
         STEAL,
         """
         import importlib
-        for name in ("grader.judging", "grader.judging.judge", "grader.judging.signatures", "grader.lessons.matmul",
+        for name in ("grader.judging", "grader.judging.judge", "grader.judging.signatures",
                      "grader.lessons.matmul.cases", "grader.classroom.store", "grader.classroom.verdicts.judge"):
             try: importlib.import_module(name); print("imported:", name)
             except ImportError: pass
@@ -48,8 +48,8 @@ ATTACKS = (
         import grader
         for top in (Path(grader.__file__).parents[1], sys.prefix, "/side", *sys.path, "/usr"):
             for folder, folders, files in os.walk(top):
-                if re.search(r"grader/(judging|lessons/|classroom/[^i])", folder):
-                    for name in files: print("found:", Path(folder, name))
+                if re.search(r"grader/(judging|lessons/[a-z_]+$|classroom/[^i])", folder):
+                    for name in {*files} - {"__init__.py", "review.py"}: print("found:", Path(folder, name))
         """,
         said("found:"),
         falls(SAME_USER),
@@ -90,7 +90,7 @@ ATTACKS = (
         for frame in inspect.stack():
             print(frame.frame.f_locals.keys(), {k: v for k, v in frame.frame.f_locals.items() if "seed" in k})
         for thing in gc.get_objects():
-            if type(thing).__name__ in ("Case", "Exercise"):
+            if type(thing).__name__.endswith(("Case", "Exercise")):
                 print("a case:", thing)
             elif isinstance(thing, dict) and "seed" in thing and type(thing["seed"]) is int:
                 print("seed", thing["seed"])

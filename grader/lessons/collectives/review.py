@@ -1,0 +1,87 @@
+"""What later lessons ask about 06_collectives."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from grader.programs.buffers import COLLECTIVES, after, over, puzzle
+from grader.questions import Question, core, stretch
+
+LESSON = "06_collectives"
+
+WHY = {
+    "all_gather": "Every device holds all the blocks, stacked: one row for each device.",
+    "all_gather tiled": "Every device holds all the blocks, one after the other.",
+    "psum": "Every device holds the sums across devices, place by place.",
+    "pmean": "Every device holds the means across devices, place by place.",
+    "pmax": "Every device holds the largest across devices, place by place.",
+    "psum_scatter": "Sums across devices, and each device holds its share of them.",
+    "all_to_all": "Each device holds one piece of every block.",
+    "ppermute +1": "Each block went to the device with the next number.",
+    "ppermute -1": "Each block went to the device with the number before.",
+    "axis_index": "Each device holds its own number.",
+}
+
+
+@core("which_collective")
+def collective_of_buffers(rng: np.random.Generator) -> Question:
+    exchange = puzzle(rng)
+    buffers = "; ".join(f"{b.tolist()} → {a.tolist()}" for b, a in zip(exchange.before, exchange.after, strict=True))
+    return Question(
+        f"Four devices along x, before → after one collective: {buffers}. Which one? One of "
+        f"{', '.join(map(repr, COLLECTIVES))}.",
+        exchange.name,
+        WHY[exchange.name],
+    )
+
+
+@core(2, 4)
+def shape_after(rng: np.random.Generator) -> Question:
+    n = int(rng.choice([2, 4]))
+    rows, columns = n * int(rng.integers(1, 4)), n * int(rng.integers(4, 7))
+    name, call, why = [
+        ("all_gather", "jax.lax.all_gather(b, 'x')", "Untiled, the blocks are stacked along a new first dimension."),
+        (
+            "all_gather tiled",
+            "jax.lax.all_gather(b, 'x', tiled=True)",
+            "Tiled, the blocks are joined along dimension 0.",
+        ),
+        ("psum_scatter", "jax.lax.psum_scatter(b, 'x', tiled=True)", "Each device keeps its share of the rows."),
+        ("psum", "jax.lax.psum(b, 'x')", "A sum across devices has the shape of one block."),
+    ][rng.integers(4)]
+    block = after(over(name), [np.zeros((rows, columns), np.float32)] * n, {"x": n})[0]
+    return Question(
+        f"{n} devices along x, each with a block b of shape ({rows}, {columns}). What shape does each hold "
+        f"after {call}? A tuple.",
+        block.shape,
+        why,
+    )
+
+
+@stretch("transposed_pair")
+def transposed_of(rng: np.random.Generator) -> Question:
+    name, answer, why = [
+        (
+            "all_gather (without `to=`)",
+            "psum_scatter",
+            "What is copied to all forwards is added up backwards, each device its share.",
+        ),
+        ("psum_scatter", "all_gather", "What is added up forwards is copied to all backwards."),
+        ("all_to_all", "all_to_all", "Every piece goes to one place, so backwards each comes straight back."),
+        ("ppermute", "ppermute", "The same pairs, backwards."),
+    ][rng.integers(4)]
+    return Question(f"Forwards a program calls {name}. Which collective does its gradient call?", answer, why)
+
+
+@stretch("masked_mean")
+def mean_of_what_is_kept(rng: np.random.Generator) -> Question:
+    n = int(rng.choice([2, 3, 4]))
+    counts = rng.permutation(np.arange(1, 7))[:n]
+    means = rng.integers(1, 10, size=n)
+    answer = round(float((counts * means).sum() / counts.sum()), 3)
+    parts = "; ".join(f"{c} entries of mean {m}" for c, m in zip(counts, means, strict=True))
+    return Question(
+        f"A mask keeps on {n} devices: {parts}. What is the mean of all that is kept, to three decimals?",
+        answer,
+        "The sums added up, over the counts added up; not the mean of the means.",
+    )
