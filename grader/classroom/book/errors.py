@@ -9,8 +9,8 @@ from grader.exercises.errors import MEANINGS
 
 _HEAD = """# Errors you may meet
 
-JAX's errors, by type. Below each text stands what it means when it comes from a program for many devices, and what to
-look at next: the same words as on the card of a check. `…` stands for what differs from program to program.
+JAX errors by type. Each entry says what the message means in a program for many devices and what to look at next, in
+the same words as a check's card. `…` stands for text that differs from program to program.
 """
 
 
@@ -26,7 +26,7 @@ def errors_page() -> str:
 def _texts(pattern: str) -> str:
     """The texts that a pattern finds, as one reads them."""
     if not pattern.strip("^$"):
-        return "without a text" if pattern else "whatever it says"
+        return "no message" if pattern else "any message"
     return ", or ".join(f"`{_text(part)}`" for part in re.split(r"\|(?![^(]*\))", pattern))
 
 
