@@ -25,7 +25,7 @@ from grader.lessons.capstone.model import SIZES, one_step
 from grader.lessons.capstone.sharded import STATE, sharded_step
 from grader.programs.program import trace
 from grader.programs.walk import structure
-from grader.transformer import alphabet, batch_at, examples, initial, started, zen
+from grader.transformer import alphabet, batch_at, examples, init_params, init_state, zen
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_in_one_pass_every_line_comes_once_whatever_the_size_of_a_batch(lines):
 
 def test_one_step_on_eight_devices_equals_one_device_and_is_compiled_once(lines):
     mesh = make_mesh({"data": 4, "model": 2})
-    begun = jax.tree.map(np.asarray, started(initial(jax.random.key(1), {**SIZES, "width": 32, "hidden": 32})))
+    begun = jax.tree.map(np.asarray, init_state(init_params(jax.random.key(1), {**SIZES, "width": 32, "hidden": 32})))
     lie = lambda tree, specs: jax.tree.map(  # noqa: E731
         lambda leaf, spec: jax.device_put(leaf, NamedSharding(mesh, spec)), tree, specs
     )

@@ -1,7 +1,7 @@
 """§ 9: a plan for a machine that has to be paid for: mesh, microbatches, what is computed again.
 
-Bytes and seconds are those of lessons 09, 13, 14 and 21, per device; `held` and `seconds` give their sources. A
-roofline knows no kernel that is slower than the peak, so that a real run stays below its MFU.
+Bytes and seconds are those of lessons 09, 13, 14 and 21, per device; `memory_bytes` and `step_time` give their sources.
+A roofline knows no kernel that is slower than the peak, so that a real run stays below its MFU.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def _(draw):
 @plan.mistake
 def memory_forgotten(model, machine, devices, sequences):
     """The fastest plan of all, on devices with more memory than these. What do the activations come to, and what the
-    state? A plan counts if `held` stays within nine tenths of a device's memory."""
+    state? A plan counts if `memory_bytes` stays within nine tenths of a device's memory."""
     return _best(model, machine, devices, sequences, margin=float("inf"))
 
 
