@@ -96,9 +96,9 @@ def test_the_formulas_of_the_text_are_those_by_which_plans_are_judged():
     for name, kind in itertools.product(plans.LLAMA_3, plans.MACHINES):
         of = plans.LLAMA_3[name], plans.MACHINES[kind]
         for plan in plans.plans(of[0], 64, 256):
-            assert text["held"](of[0], plan) == pytest.approx(plans.held(of[0], plan))
-            assert text["seconds"](*of, plan) == pytest.approx(plans.seconds(*of, plan))
-            assert text["used"](*of, plan) == pytest.approx(plans.mfu(*of, plan))
+            assert text["memory_bytes"](of[0], plan) == pytest.approx(plans.memory_bytes(of[0], plan))
+            assert text["step_time"](*of, plan) == pytest.approx(plans.step_time(*of, plan))
+            assert text["mfu"](*of, plan) == pytest.approx(plans.mfu(*of, plan))
 
 
 @pytest.mark.parametrize("remat", plans.REMAT)
@@ -129,7 +129,7 @@ def test_the_pods_compiler_takes_a_plan_that_the_formulas_let_through_and_counts
     except NoCompiler as error:
         pytest.skip(str(error))
     assert not said.refusal
-    assert said.held == pytest.approx(plans.held(model, plan), rel=0.06)
+    assert said.held == pytest.approx(plans.memory_bytes(model, plan), rel=0.06)
 
 
 def test_a_plan_that_the_pods_compiler_refuses_is_none(monkeypatch):
