@@ -27,7 +27,7 @@ from grader.lessons.capstone.model import SIZES
 from grader.lessons.capstone.sharded import STATE, sharded_step
 from grader.programs.program import trace
 from grader.programs.walk import structure
-from grader.transformer import initial, started
+from grader.transformer import init_params, init_state
 
 CAPSTONE = "22_capstone"
 GATES = "specs", "forward", "loss", "gradients", "step", "curve", "resume", "four_processes", "plan"
@@ -160,7 +160,7 @@ def _curve() -> str:
 def _reports() -> str:
     """What a step sends as the course writes it, on one mesh, and its memory. An answer is held to its bytes."""
     mesh = make_mesh(MESH)
-    state = jax.eval_shape(lambda: started(initial(jax.random.key(0), SIZES)))
+    state = jax.eval_shape(lambda: init_state(init_params(jax.random.key(0), SIZES)))
     lying = jax.tree.map(
         lambda a, spec: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=NamedSharding(mesh, spec)), state, STATE
     )

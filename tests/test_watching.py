@@ -46,7 +46,9 @@ def test_devices_that_wait_are_shown_where_they_do():
 
 
 def test_where_too_much_is_sent_it_begins_with_what_sends_most():
-    replay = watched(EXERCISES["gather_both_ways"], wrong("gather_both_ways", "all_one_way"), "communication")
+    replay = watched(
+        EXERCISES["bidirectional_all_gather"], wrong("bidirectional_all_gather", "all_one_way"), "communication"
+    )
     sent = [frame.transfer.bytes_sent if frame.transfer else 0 for frame in replay.facts.frames]
     assert sent[replay.start] == max(sent) > 0
 

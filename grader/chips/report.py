@@ -70,9 +70,9 @@ class Refusal:
 class PodReport(Report):
     """A program as the compiler of a pod's chips made it.
 
-    `collectives` come in the order in which they start; `meanwhile` of each is the FLOPs of matmuls between its start
-    and the point where its result is waited for, in one iteration of the loop around it. `order` has the pod's devices
-    row by row through the mesh. `seconds` is how long compiling took.
+    `collectives` come in the order in which they start; `overlappable_flops` of each is the FLOPs of matmuls between
+    its start and the point where its result is waited for, in one iteration of the loop around it. `order` has the
+    pod's devices row by row through the mesh. `seconds` is how long compiling took.
     """
 
     topology: Topology
@@ -128,7 +128,7 @@ class PodReport(Report):
         }
 
     def described(self, c: CompiledCollective) -> str:
-        overlapping = f"{c.meanwhile:,} FLOPs an iteration" if c.meanwhile else "nothing"
+        overlapping = f"{c.overlappable_flops:,} FLOPs an iteration" if c.overlappable_flops else "nothing"
         return f"{c}, overlaps with {overlapping}"
 
     def _repr_html_(self) -> str:

@@ -21,7 +21,7 @@ from grader.draw.bars import bars, bytes_sent
 from grader.draw.changes import change
 from grader.draw.collectives import buffers, collective
 from grader.draw.curves import curves
-from grader.draw.films import Film, film, ring, turning
+from grader.draw.films import Film, animation, film, ring
 from grader.draw.flows import flow
 from grader.draw.gallery import specs
 from grader.draw.grids import groups, mesh, route
@@ -34,13 +34,14 @@ from grader.draw.places import placement
 from grader.draw.spans import spans
 from grader.draw.stripes import stripes
 from grader.draw.timetables import timetable
+from grader.renamed import renamed
 from grader.timetables import interleaved, simulate
 
 # Where in `grader.lessons` a picture is that only one lesson draws. It is imported when it is first asked for.
 _OF_A_LESSON = {
     "bias_once": "shard_map.pictures.biases",
-    "brought": "multihost.pictures.brought",
     "calls": "sharp_bits.pictures.calls",
+    "contributions": "multihost.pictures.brought",
     "crossings": "cost.pictures.crossings",
     "descent": "data_parallel.pictures.descents",
     "dimensions": "explicit.pictures.dimensions",
@@ -48,15 +49,15 @@ _OF_A_LESSON = {
     "exchanges": "multihost.pictures.exchanges",
     "hosts": "multihost.pictures.hosts",
     "ladder": "cost.pictures.ladders",
-    "laid_out": "shardings.pictures.brackets",
     "lattice": "shard_map.pictures.lattices",
     "levels": "fsdp.pictures.levels",
     "logsumexp": "collectives.pictures.logsumexp",
     "mapped": "shard_map.pictures.mapped",
+    "matmul_cases": "matmul.pictures.products",
     "mirror": "gradients.pictures.mirrors",
     "needs": "automatic.pictures.needs",
     "pod": "real_chips.pictures.pods",
-    "products": "matmul.pictures.products",
+    "sharding": "shardings.pictures.brackets",
     "table": "gradients.pictures.tables",
     "triangles": "long_context.pictures.triangles",
     "ways": "cost.pictures.ways",
@@ -67,6 +68,7 @@ __all__ = [
     "Film",
     "Meeting",
     "Picture",
+    "animation",
     "bars",
     "blocks",
     "blocks_of",
@@ -95,14 +97,22 @@ __all__ = [
     "stripes",
     "text",
     "timetable",
-    "turning",
     *_OF_A_LESSON,
 ]
 
 
+# Until the next version.
+_OLD_NAMES = {
+    "brought": "contributions",
+    "laid_out": "sharding",
+    "products": "matmul_cases",
+    "turning": "animation",
+}
+
+
 def __getattr__(name: str) -> Any:
     if name not in _OF_A_LESSON:
-        raise AttributeError(f"module 'grader.draw' has no attribute {name!r}")
+        return renamed(__name__, _OLD_NAMES, name)
     home = importlib.import_module(f"grader.lessons.{_OF_A_LESSON[name]}")
     globals()[name] = found = getattr(home, name)
     return found

@@ -1,6 +1,6 @@
 """Film strips: which block every device holds at each step, what it does with it, and what it sends.
 
-The facts are a `Film`, a table step × device; `film` draws it as a strip, `turning` as a ring that moves.
+The facts are a `Film`, a table step × device; `film` draws it as a strip, `animation` as a ring that moves.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def _motion(film: str, steps: int) -> str:
     )
 
 
-def turning(facts: Film, title: str = "") -> Movie:
+def animation(facts: Film, title: str = "") -> Movie:
     """The devices in a circle: each works on its block while a copy is already on its way to the next.
 
     Args:
@@ -215,7 +215,7 @@ def turning(facts: Film, title: str = "") -> Movie:
       title: stands above the picture.
 
     Example:
-      >>> grader.draw.turning(grader.draw.ring(2))
+      >>> grader.draw.animation(grader.draw.ring(2))
       step 0: device 0 0, device 1 1
         sends 0→1, 1→0
       step 1: device 0 1, device 1 0

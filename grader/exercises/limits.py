@@ -362,8 +362,8 @@ class Meanwhile(Limit):
             return ""
         return (
             f"The result is right, but during this transfer there is too little to compute:\n- {idle}\n\n"
-            f"It has {idle.meanwhile:,} FLOPs of products that neither wait for it nor it for them, and {self.flops:,} "
-            "are due; a product beside which several transfers could run is shared out among them. "
+            f"It has {idle.overlappable_flops:,} FLOPs of products that neither wait for it nor it for them, and "
+            f"{self.flops:,} are due; a product beside which several transfers could run is shared out among them. "
             f"{_of_around(*idle.around)}What a device holds already it can multiply while the next block is on its way."
         )
 
@@ -372,7 +372,7 @@ class Meanwhile(Limit):
 
     def is_missed_by(self, collective: Collective) -> bool:
         """Whether too little is free to run beside it."""
-        return collective.meanwhile < self.flops
+        return collective.overlappable_flops < self.flops
 
 
 @dataclass(frozen=True)
@@ -552,7 +552,9 @@ def bullets(collectives: Sequence[Collective]) -> str:
     """A line for each; of equal ones, which a written-out loop has in every turn, one line with all turns together."""
     turns: dict[Collective, list[int | None]] = {}
     for c in collectives:
-        turns.setdefault(replace(c, times=None, meanwhile=0, around=(0, 0), shift=0, visits=None), []).append(c.times)
+        turns.setdefault(replace(c, times=None, overlappable_flops=0, around=(0, 0), shift=0, visits=None), []).append(
+            c.times
+        )
     return "\n".join(f"- {replace(c, times=_together(times))}" for c, times in turns.items())
 
 

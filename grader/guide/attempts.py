@@ -11,11 +11,12 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from grader.arrays.fresh import SEED
 from grader.exercises.verdict import Verdict
+from grader.lessons import OLD_NAMES
 
 CHOSEN = "MANY_DEVICES_HOME"  # the folder, where somebody has chosen one
 DRIVE = Path("/content/drive/MyDrive")  # in Colab, once it is mounted
@@ -130,4 +131,4 @@ def _read(line: str) -> Iterator[Attempt]:
         return
     numbers = (found.points, found.worth, found.time, found.sent or 0, found.par or 0)
     if isinstance(found.exercise, str) and all(type(n) in (int, float) and abs(n) < 1e12 for n in numbers):
-        yield found
+        yield replace(found, exercise=OLD_NAMES.get(found.exercise, found.exercise))

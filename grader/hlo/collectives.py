@@ -163,7 +163,7 @@ class CollectiveReader:
                 array.bytes,
                 runs.times,
                 counted=runs.counted,
-                meanwhile=meanwhile,
+                overlappable_flops=meanwhile,
                 shift=shift_along(groups, axes, mesh.sizes) if permute and mesh else 0,
                 sent=self._sent(kind, array.bytes, groups),
                 yours=own,

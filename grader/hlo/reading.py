@@ -156,7 +156,7 @@ class _Walk:
         if key in self.in_flight:
             places, before = self.in_flight.pop(key)
             for k in places:
-                self.collectives[k] = replace(self.collectives[k], meanwhile=self.flops - before)
+                self.collectives[k] = replace(self.collectives[k], overlappable_flops=self.flops - before)
 
     def compute(self, op: Operation, beside: Computation) -> Totals | None:
         if op.kind == "custom-call" and (kernel := kernel_of(op)):

@@ -18,6 +18,15 @@ from grader.exercises import Exercise
 
 EXERCISES: dict[str, Exercise]  # made when it is first asked for: a review and a picture need none
 DECLARE_NONE = ("review", "pictures")  # of a lesson's modules
+OLD_NAMES = {  # of exercises: what each is called now; until the next version
+    "constrain_replicated": "constrain_replicated",
+    "count_shardings": "count_shardings",
+    "bidirectional_all_gather": "bidirectional_all_gather",
+    "transfer_path": "transfer_path",
+    "resharded": "resharded",
+    "sum_on_even_devices": "sum_on_even_devices",
+    "blocked_devices": "blocked_devices",
+}
 POINTS = Path("lessons", "points.json")  # in the package: what a course of somebody's own gives; the build writes it
 
 
@@ -39,9 +48,12 @@ def _declared() -> dict[str, Exercise]:
 
 
 def find(name: str) -> Exercise:
-    """The exercise of this name; LookupError names the nearest ones."""
+    """The exercise of this name; LookupError names the nearest ones, or the one that this is called now."""
     if name in _declared():
         return _declared()[name]
+    if name in OLD_NAMES:
+        new = OLD_NAMES[name]
+        raise LookupError(f"The exercise {name!r} is now called {new!r}: name your answer {new}, and check that name.")
     near = difflib.get_close_matches(name, _declared(), n=3, cutoff=0.4)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     raise LookupError(f"There is no exercise named {name!r}.{hint}")

@@ -11,6 +11,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from grader.programs.collectives import ring_bytes
+from grader.renamed import warn_of_name
 
 
 @dataclass(frozen=True)
@@ -21,9 +22,9 @@ class Collective:
     mesh axes it runs over (() when its groups follow none), `group` how many devices take part together.
     `times` counts turns of the loops around it; None means that this is only known at run time (a
     branch, or a loop without fixed length). `implicit`: nobody wrote it; the compiler moves data so that
-    an operand fits shard_map's in_specs. `meanwhile`: FLOPs of matmuls that a device may compute while it sends, in
-    one turn: they neither wait for the transfer nor it for them, and each is counted for one transfer only. `around`:
-    FLOPs of the matmuls that the transfer waits for, and of those that wait for it. `shift`:
+    an operand fits shard_map's in_specs. `overlappable_flops`: FLOPs of matmuls that a device may compute while it
+    sends, in one iteration: they neither wait for the transfer nor it for them, and each is counted for one transfer
+    only. `around`: FLOPs of the matmuls that the transfer waits for, and of those that wait for it. `shift`:
     by how many places along its axis a permute moves every block, counted upwards; 0 where they do not move alike.
     `visits`: where `times` is None, how often each device comes by, if the text says so.
     """
@@ -36,7 +37,7 @@ class Collective:
     bytes: int
     times: int | None = 1
     implicit: bool = False
-    meanwhile: int = 0
+    overlappable_flops: int = 0
     around: tuple[int, int] = (0, 0)
     shift: int = 0
     visits: tuple[int, ...] | None = None
@@ -45,6 +46,12 @@ class Collective:
     def bytes_sent(self) -> int:
         """Bytes each device sends, all turns together, by the ring algorithm."""
         return round(ring_bytes(self.kind, self.bytes, self.group) * (1 if self.times is None else self.times))
+
+    @property
+    def meanwhile(self) -> int:
+        """The old name of `overlappable_flops`, until the next version."""
+        warn_of_name("Collective.meanwhile", "Collective.overlappable_flops")
+        return self.overlappable_flops
 
     def __str__(self) -> str:
         turns = "" if self.times == 1 else f" × {'?' if self.times is None else self.times}"

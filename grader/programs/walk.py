@@ -196,7 +196,7 @@ class _Visitor:
                 str(tensor.element_type),
                 math.prod(shape) * width(tensor),
                 place.times,
-                meanwhile=int(place.meanwhile),
+                overlappable_flops=int(place.meanwhile),
                 around=place.around,
                 shift=shift,
                 visits=visits,

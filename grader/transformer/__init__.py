@@ -4,17 +4,20 @@ Its files: `model`, `training`, `runs`, `text`. The functions that answers are h
 withheld.
 """
 
-from grader.transformer.model import AXES, LAYER, NORMS, attention, initial, mlp, rms_norm
+from typing import Any
+
+from grader.renamed import renamed
+from grader.transformer.model import AXES, LAYER, NORMS, attention, init_params, mlp, rms_norm
 from grader.transformer.runs import compiled, counted
 from grader.transformer.text import alphabet, batch_at, examples, zen
-from grader.transformer.training import adamw, added_up, clipped, started
+from grader.transformer.training import accumulate, adamw, clipped, init_state
 
 __all__ = [
     "AXES",
     "LAYER",
     "NORMS",
+    "accumulate",
     "adamw",
-    "added_up",
     "alphabet",
     "attention",
     "batch_at",
@@ -22,9 +25,16 @@ __all__ = [
     "compiled",
     "counted",
     "examples",
-    "initial",
+    "init_params",
+    "init_state",
     "mlp",
     "rms_norm",
-    "started",
     "zen",
 ]
+
+# Until the next version.
+_OLD_NAMES = {"added_up": "accumulate", "initial": "init_params", "started": "init_state"}
+
+
+def __getattr__(name: str) -> Any:
+    return renamed(__name__, _OLD_NAMES, name)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
+
+from grader.renamed import renamed
 
 AXES = {
     "embedding": P("vocabulary", "width"),
@@ -34,7 +37,7 @@ EPSILON = 1e-5  # under the root of RMSNorm
 THETA = 10_000.0  # the base of the rotary angles
 
 
-def initial(key: jax.Array, sizes: Mapping[str, int]) -> dict[str, jax.Array]:
+def init_params(key: jax.Array, sizes: Mapping[str, int]) -> dict[str, jax.Array]:
     """Parameters at the start, for a model whose dimensions have these lengths: norm scales 1, matrices normal."""
 
     def drawn(key, name):
@@ -49,7 +52,7 @@ def rms_norm(x, scale):
     return x * lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True) + EPSILON) * scale
 
 
-def rotated(x, positions):
+def apply_rope(x, positions):
     """Rotary embedding (Su et al., 2021) of x [B, T, heads, H] at these positions [T]: entry i turns with i + H/2."""
     half = x.shape[-1] // 2
     angles = positions[:, None, None] * THETA ** (-jnp.arange(half) / half)
@@ -71,8 +74,8 @@ def attention(layer, x, positions):
 
     `layer` has "query", "key", "value" and "out" of one layer. With a part of the heads it returns a part of the sum.
     """
-    q = rotated(jnp.einsum("btd,dnh->btnh", x, layer["query"]), positions)
-    k = rotated(jnp.einsum("btd,dkh->btkh", x, layer["key"]), positions)
+    q = apply_rope(jnp.einsum("btd,dnh->btnh", x, layer["query"]), positions)
+    k = apply_rope(jnp.einsum("btd,dkh->btkh", x, layer["key"]), positions)
     v = jnp.einsum("btd,dkh->btkh", x, layer["value"])
     return jnp.einsum("btnh,nhd->btd", attended(q, k, v), layer["out"])
 
@@ -83,3 +86,11 @@ def mlp(layer, x):
     `layer` has "gate", "up" and "down" of one layer. With a part of the hidden units it returns a part of the sum.
     """
     return (jax.nn.silu(x @ layer["gate"]) * (x @ layer["up"])) @ layer["down"]
+
+
+# Until the next version.
+_OLD_NAMES = {"initial": "init_params", "rotated": "apply_rope"}
+
+
+def __getattr__(name: str) -> Any:
+    return renamed(__name__, _OLD_NAMES, name)

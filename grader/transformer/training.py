@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from grader.renamed import renamed
 from grader.transformer.model import NORMS
 
 RATE, WARMUP = 0.001, 10  # AdamW: the learning rate after so many steps, to which it rises
 BETA1, BETA2, TINY, DECAY, LIMIT = 0.9, 0.95, 1e-8, 0.1, 1.0  # LIMIT: the norm to which gradients are clipped
 
 
-def started(params) -> dict:
+def init_state(params) -> dict:
     """The state of training before its first step: "params", Adam's "mean" and "square", the "count" of steps done."""
     mean, square = (jax.tree.map(jnp.zeros_like, params) for _ in range(2))  # no array is to be donated twice
     return {"params": params, "mean": mean, "square": square, "count": jnp.zeros((), jnp.int32)}
@@ -41,7 +44,7 @@ def clipped(gradients, norm):
     return jax.tree.map(lambda g: g * jnp.minimum(1, LIMIT / norm), gradients)
 
 
-def added_up(part, params, *batches):
+def accumulate(part, params, *batches):
     """`part(params, *microbatch)`, which is the same on all devices, and its gradients: added up over microbatches.
 
     The arrays in `batches` have the microbatches along their first dimension. Returns (sum of the parts, gradients).
@@ -52,3 +55,11 @@ def added_up(part, params, *batches):
 
     nothing = jnp.zeros(()), jax.tree.map(jnp.zeros_like, params)
     return lax.scan(added, nothing, batches)[0]
+
+
+# Until the next version.
+_OLD_NAMES = {"added_up": "accumulate", "started": "init_state"}
+
+
+def __getattr__(name: str) -> Any:
+    return renamed(__name__, _OLD_NAMES, name)

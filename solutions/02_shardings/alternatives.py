@@ -88,7 +88,7 @@ def bytes_held__as_list(shape, itemsize, spec, axis_sizes):
     return [total, total * devices, total * devices // (np.prod(shape) * itemsize)]
 
 
-def count_layouts__one_axis_after_the_other(rank, axes):
+def count_shardings__one_axis_after_the_other(rank, axes):
     """The next axis goes between the ones placed already: with m placed there are rank + m gaps; or it cuts nothing."""
 
     @functools.lru_cache
@@ -98,7 +98,7 @@ def count_layouts__one_axis_after_the_other(rank, axes):
     return ways(axes, 0) if rank else 1
 
 
-def count_layouts__formula(rank, axes):
+def count_shardings__formula(rank, axes):
     """Choose m axes, put them in a row, and set rank - 1 bars between them."""
     if not rank:
         return 1

@@ -29,11 +29,11 @@ def constrain__over_a_mesh_of_other_names(v, *, mesh):
     return jnp.add(lax.with_sharding_constraint(v, NamedSharding(renamed, P("columns", "rows"))), 1)
 
 
-def constrain_whole__by_out_shardings(v, *, mesh):
+def constrain_replicated__by_out_shardings(v, *, mesh):
     return jax.jit(jnp.add, out_shardings=NamedSharding(mesh, P(None, None)))(v, 1)
 
 
-def constrain_whole__over_a_flat_mesh(v, *, mesh):
+def constrain_replicated__over_a_flat_mesh(v, *, mesh):
     """The same devices in the same order, as a mesh with one axis."""
     flat = Mesh(mesh.devices.reshape(-1), ("all",))
     return lax.with_sharding_constraint(v + 1, NamedSharding(flat, P()))

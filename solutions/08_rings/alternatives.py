@@ -104,7 +104,7 @@ def halo__by_places(x, *, mesh):
     return go(x)
 
 
-def gather_both_ways__in_a_loop(x, *, mesh):
+def bidirectional_all_gather__in_a_loop(x, *, mesh):
     """Both streams in one loop; with an even number of devices one more step up."""
     n = mesh.shape["x"]
     up, down = [(d, (d + 1) % n) for d in range(n)], [(d, (d - 1) % n) for d in range(n)]
@@ -127,7 +127,7 @@ def gather_both_ways__in_a_loop(x, *, mesh):
     return go(x)
 
 
-def gather_both_ways__halves(x, *, mesh):
+def bidirectional_all_gather__halves(x, *, mesh):
     """The block of the device opposite comes in two parts, one from each side: both directions carry as much."""
     n = mesh.shape["x"]
     up, down = [(d, (d + 1) % n) for d in range(n)], [(d, (d - 1) % n) for d in range(n)]
@@ -151,7 +151,7 @@ def gather_both_ways__halves(x, *, mesh):
     return go(x)
 
 
-def who_waits__by_meetings(calls):
+def blocked_devices__by_meetings(calls):
     """Take away the meetings at which all are present; what is left over waits."""
     left = [list(own) for own in calls]
     while all(left) and len({own[0] for own in left}) == 1:
@@ -159,7 +159,7 @@ def who_waits__by_meetings(calls):
     return {device: own[0] for device, own in enumerate(left) if own}
 
 
-def sum_for_some__by_arithmetic(x, *, mesh):
+def sum_on_even_devices__by_arithmetic(x, *, mesh):
     @manual(mesh, P("x"), P("x"))
     def go(row):
         keeps = lax.axis_index("x") % 2
@@ -168,7 +168,7 @@ def sum_for_some__by_arithmetic(x, *, mesh):
     return go(x)
 
 
-def sum_for_some__branch_after(x, *, mesh):
+def sum_on_even_devices__branch_after(x, *, mesh):
     """A branch without a collective in it is harmless."""
 
     @manual(mesh, P("x"), P("x"))
@@ -179,7 +179,7 @@ def sum_for_some__branch_after(x, *, mesh):
     return go(x)
 
 
-def sum_for_some__chosen_by_number(x, *, mesh):
+def sum_on_even_devices__chosen_by_number(x, *, mesh):
     """A list of who keeps what, looked up by the device's own number."""
     summed = np.arange(mesh.shape["x"]) % 2 == 0
 

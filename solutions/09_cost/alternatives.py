@@ -36,15 +36,15 @@ def collective_bytes__from_the_operand(kind, shape, dtype, n):
     )
 
 
-def link_bytes__closed_form(volume, n, both_ways):
-    return volume / 8 if both_ways else volume * (n - 1) / (2 * n)
+def link_bytes__closed_form(volume, n, bidirectional):
+    return volume / 8 if bidirectional else volume * (n - 1) / (2 * n)
 
 
-def link_bytes__played(volume, n, both_ways):
+def link_bytes__played(volume, n, bidirectional):
     crossed = np.zeros(n)
     for sender in range(n):
         for away in range(1, n):
-            part = 1 if not both_ways or away < n / 2 else 1 / 2 if away == n / 2 else 0
+            part = 1 if not bidirectional or away < n / 2 else 1 / 2 if away == n / 2 else 0
             crossed[[(sender + hop) % n for hop in range(away)]] += part * volume / n**2
     return crossed.max()
 
@@ -135,11 +135,11 @@ def layer_bytes__by_name(how, b, d, f, x, y):
     }[how]
 
 
-def layer_seconds__written_out(how, backward, b, d, f, n, flops_per_s, link):
+def layer_seconds__written_out(how, backward, b, d, f, n, flops_per_s, link_bandwidth):
     products = 4 if backward else 2
     arithmetic = products * 2 * (b * d * f) / n / flops_per_s
     sent = {"tensor parallel": 4 * b * d, "data parallel": 8 * d * f * bool(backward)}[how]
-    return arithmetic, sent * (n - 1) / n / link / 2
+    return arithmetic, sent * (n - 1) / n / link_bandwidth / 2
 
 
 def best_split__by_formula(b, f, n, mx, my):

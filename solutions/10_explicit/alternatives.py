@@ -13,11 +13,11 @@ from jax.sharding import AxisType, Mesh, NamedSharding, auto_axes, reshard, use_
 from jax.sharding import PartitionSpec as P
 
 
-def relaid__moved_first(a, *, mesh):
+def resharded__moved_first(a, *, mesh):
     return reshard(a, NamedSharding(mesh, P("y", "x"))) + 1
 
 
-def relaid__under_the_mesh(a, *, mesh):
+def resharded__under_the_mesh(a, *, mesh):
     """With a mesh in the context a bare spec is enough."""
     with use_abstract_mesh(mesh.abstract_mesh):
         return reshard(a + 1, P("y", "x"))

@@ -209,8 +209,8 @@ def mlp_block__fused(x, w1, w2, *, mesh):
     return go(x, w1, w2)
 
 
-def ring_time__step_by_step(n, product, transfer):
-    overlapped = product
+def ring_time__step_by_step(n, matmul, transfer):
+    overlapped = matmul
     for _ in range(n - 1):
-        overlapped += product if product > transfer else transfer
-    return {"overlapped": overlapped, "apart": n * product + n * transfer - transfer}
+        overlapped += matmul if matmul > transfer else transfer
+    return {"overlapped": overlapped, "apart": n * matmul + n * transfer - transfer}

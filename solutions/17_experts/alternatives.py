@@ -82,12 +82,12 @@ def moe_all_to_all__side_by_side(x, weights, experts, w_in, w_out, capacity, *, 
     )
 
 
-def capacity_numbers__loop(wanted, factor, width):
+def capacity_numbers__loop(tokens_per_expert, factor, width):
     """Buffer by buffer."""
-    n, count = len(wanted), len(wanted[0])
-    choices = sum(wanted[0])
+    n, count = len(tokens_per_expert), len(tokens_per_expert[0])
+    choices = sum(tokens_per_expert[0])
     capacity = math.ceil(factor * choices / count)
-    dropped = sum(max(0, w - capacity) for row in wanted for w in row)
+    dropped = sum(max(0, w - capacity) for row in tokens_per_expert for w in row)
     slots = n * count * capacity
     return {
         "bytes": 4 * width * capacity * (count - count // n),

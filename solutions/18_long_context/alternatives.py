@@ -178,11 +178,11 @@ def work__closed_form(tokens, n, layout):
     return [d * block * block + block * (block + 1) // 2 for d in range(n)]
 
 
-def zigzag__sorted(text, n):
+def zigzag__sorted(tokens, n):
     """Positions sorted by the device that gets them; the sort is stable."""
-    chunk = np.arange(len(text) - 1) * 2 * n // (len(text) - 1)
+    chunk = np.arange(len(tokens) - 1) * 2 * n // (len(tokens) - 1)
     order = np.argsort(np.minimum(chunk, 2 * n - 1 - chunk), kind="stable")
-    return {"ids": text[:-1][order], "labels": text[1:][order], "positions": order}
+    return {"ids": tokens[:-1][order], "labels": tokens[1:][order], "positions": order}
 
 
 def zigzag__lists(text, n):

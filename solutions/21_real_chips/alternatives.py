@@ -20,12 +20,12 @@ def hbm__new_results(arguments, results, temporaries, shared, peak, room):
     return [arguments + (results - shared) + temporaries, peak / 2**30 <= room]
 
 
-def chip_collectives__counter(lines, turns):
+def chip_collectives__counter(lines, iterations):
     """A Counter, which is a dict; lines that wait are skipped."""
     found = Counter()
     for line in lines:
         name = line.strip()
-        times = turns if line != name else 1
+        times = iterations if line != name else 1
         if name == "all-reduce-scatter fusion":
             found["reduce-scatter"] += times
         elif name.split("-start")[0] in ("all-gather", "all-reduce", "collective-permute"):

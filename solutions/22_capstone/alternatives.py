@@ -78,11 +78,11 @@ def plain_step(state, tokens, targets):
 
     each = [jax.value_and_grad(total)(state["params"], *rows) for rows in zip(tokens, targets, strict=True)]
     n = lax.psum((targets >= 0).sum(), "data")
-    value, slopes = jax.tree.map(lambda *leaves: sum(leaves) / n, *each)
+    value, grads = jax.tree.map(lambda *leaves: sum(leaves) / n, *each)
     copies = lax.axis_size("data") * lax.axis_size("model")  # every copy counts for its part
-    parts = sum(jnp.sum(g**2) / (copies if name in SCALES else 1) for name, g in slopes.items())
+    parts = sum(jnp.sum(g**2) / (copies if name in SCALES else 1) for name, g in grads.items())
     norm = jnp.sqrt(lax.psum(parts, ("data", "model")))
-    return adamw(state, clipped(slopes, norm)), value  # noqa: F821 - the lesson's own
+    return adamw(state, clipped(grads, norm)), value  # noqa: F821 - the lesson's own
 
 
 def mapped_step(mesh):
@@ -133,9 +133,9 @@ def gradients__by_hand(params, tokens, targets, *, mesh):
         def own(params):
             return jnp.sum(plain_losses(plain_logits(params, tokens), targets)) / n
 
-        value, slopes = jax.value_and_grad(own)(params)
+        value, grads = jax.value_and_grad(own)(params)
         return lax.psum(value, ("data", "model")), {
-            name: lax.psum(g, ("data", "model")) if name in SCALES else g for name, g in slopes.items()
+            name: lax.psum(g, ("data", "model")) if name in SCALES else g for name, g in grads.items()
         }
 
     rows = P("data")
@@ -153,8 +153,8 @@ def gradients__own_part(params, tokens, targets, *, mesh):
         def part(params):
             return jnp.sum(plain_losses(plain_logits(params, tokens), targets)) / n
 
-        value, slopes = jax.value_and_grad(part)(params)
-        return lax.psum(value, "data"), slopes
+        value, grads = jax.value_and_grad(part)(params)
+        return lax.psum(value, "data"), grads
 
     rows = P("data")
     return jax.shard_map(body, mesh=mesh, in_specs=(ALL, rows, rows), out_specs=(P(), ALL))(params, tokens, targets)
@@ -193,7 +193,7 @@ def resume__one_file(process_id, num_processes, *, folder, shape, params, seed, 
     """A file of NumPy's in place of Orbax: whole arrays, and a name only when it is written to its end."""
     file, done = pathlib.Path(folder, "saved.npz"), 0
     mesh = jax.make_mesh(shape, ("data", "model"), axis_types=(AxisType.Auto,) * 2)
-    leaves, tree = jax.tree.flatten(started(params))  # noqa: F821 - the lesson's own
+    leaves, tree = jax.tree.flatten(init_state(params))  # noqa: F821 - the lesson's own
     if file.exists():
         with np.load(file) as saved:
             leaves = [saved[f"arr_{k}"] for k in range(len(leaves))]
@@ -217,7 +217,7 @@ def four_processes__by_callback(process_id, num_processes, *, seed, sizes, lines
     jax.distributed.initialize(num_processes=num_processes, process_id=process_id)
     mesh = jax.make_mesh((num_processes, jax.local_device_count()), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
     shardings = jax.tree.map(lambda spec: NamedSharding(mesh, spec), STATE)
-    begun = jax.jit(lambda: started(initial(jax.random.key(seed), sizes)), out_shardings=shardings)  # noqa: F821
+    begun = jax.jit(lambda: init_state(init_params(jax.random.key(seed), sizes)), out_shardings=shardings)  # noqa: F821
     state, run, losses = begun(), mapped_step(mesh), []
     for number in range(steps):
         batch = batch_at(number, seed, rows, 1, lines)  # noqa: F821 - the lesson's own
@@ -240,7 +240,7 @@ def plan__sorted(model, machine, devices, sequences):
     ]
 
     def worth(one):
-        size = held(model, one)  # noqa: F821 - the lesson's own, like the next
-        return (1, used(model, machine, one)) if size <= room else (0, -size)  # noqa: F821
+        size = memory_bytes(model, one)  # noqa: F821 - the lesson's own, like the next
+        return (1, mfu(model, machine, one)) if size <= room else (0, -size)  # noqa: F821
 
     return sorted(every, key=worth)[-1]

@@ -28,14 +28,14 @@ def reported(name):
 def test_a_reduce_scatter_is_one_however_it_is_written():
     (only,) = reported("sums_scattered").collectives
     assert (only.kind, only.axes, only.group, only.operand) == ("reduce_scatter", ("x",), 4, (1024, 1024))
-    assert only.bytes_sent == 3 * 1024 * 1024 * 2 // 4 and only.meanwhile == 0
+    assert only.bytes_sent == 3 * 1024 * 1024 * 2 // 4 and only.overlappable_flops == 0
 
 
 def test_what_stands_between_start_and_done_runs_beside_the_transfer():
     report = reported("ring")
     product = 2 * 1024 * 1024 * 2048  # one device's, one turn
     assert [c.kind for c in report.collectives] == ["collective_permute"] * 3
-    assert [c.meanwhile // product for c in report.collectives] == [0, 1, 2]
+    assert [c.overlappable_flops // product for c in report.collectives] == [0, 1, 2]
     assert report.flops == 4 * product
     assert {c.shift for c in report.collectives} == {1}
 
@@ -53,7 +53,7 @@ def test_loops_are_multiplied_out_forwards_and_backwards():
 
 def test_an_asynchronous_fusion_is_one_gather_and_its_product_runs_beside_it():
     gather = reported("layers").collectives[1]
-    assert gather.meanwhile == 2 * 1024 * 2048 * 2048
+    assert gather.overlappable_flops == 2 * 1024 * 2048 * 2048
 
 
 def test_memory_counts_donated_arguments_once():

@@ -81,9 +81,9 @@ def test_what_is_left_out_of_any_lesson_leaves_nothing_that_leads_to_it(root, al
 
 
 def test_a_name_that_is_used_below_stays_as_an_open_starter(root):
-    nb = cut(bare(released(root, "08_rings")), {"ring_all_reduce", "gather_both_ways"})
+    nb = cut(bare(released(root, "08_rings")), {"ring_all_reduce", "bidirectional_all_gather"})
     stay = [cell for cell in nb.cells if cell.source.startswith(STAYS)]
-    assert [re.search(r"def (\w+)", cell.source)[1] for cell in stay] == ["ring_all_reduce", "gather_both_ways"]
+    assert [re.search(r"def (\w+)", cell.source)[1] for cell in stay] == ["ring_all_reduce", "bidirectional_all_gather"]
     assert not any(map(grade_id, stay)) and all("..." in cell.source for cell in stay)
 
 
@@ -249,7 +249,7 @@ def test_what_is_wrong_in_course_toml_is_status_2(own, monkeypatch, capsys):
 
 
 def test_the_book_shows_what_is_taken_and_no_solution_of_what_is_not(root, all_lessons):
-    left_out = frozenset({"ring_all_reduce", "gather_both_ways"})
+    left_out = frozenset({"ring_all_reduce", "bidirectional_all_gather"})
     ours = plan(all_lessons, **{"08_rings": LessonPlan(left_out=left_out)})
     solved = nbformat.read(root / "solutions" / "08_rings" / "08_rings.ipynb", 4)
     release = taken(released(root, "08_rings"), "08_rings", ours, root)

@@ -52,7 +52,7 @@ def test_any_table_is_a_film():
 def test_a_step_may_have_another_word():
     turns = draw.Film(((0, 1), (1, 0)), blocks="C", word="turn")
     assert repr(draw.film(turns)) == "turn 0: device 0 C0, device 1 C1\nturn 1: device 0 C1, device 1 C0"
-    for picture in (draw.film(turns), draw.turning(turns)):
+    for picture in (draw.film(turns), draw.animation(turns)):
         assert {"turn 0", "turn 1"} <= {text.get_text() for text in picture.figure.axes[0].texts}
 
 
@@ -84,7 +84,7 @@ def test_what_is_sent_is_drawn_as_arrows():
 
 def test_a_movie_goes_through_its_steps_and_stands_still_at_the_first():
     """What is seen of each step, and what is on its way in it: of the last, nothing."""
-    root = ElementTree.fromstring(draw.turning(FOUR).svg())
+    root = ElementTree.fromstring(draw.animation(FOUR).svg())
     scenes = [one for one in root if one.tag.endswith("g")]
     assert [scene.get("visibility") for scene in scenes] == [None, "hidden", "hidden", "hidden"]
     assert [scene.get("style") for scene in scenes] == [f"--t:{step}" for step in range(4)]
@@ -96,7 +96,7 @@ def test_a_movie_goes_through_its_steps_and_stands_still_at_the_first():
 
 def test_what_is_sent_arrives():
     """The way of each block on its way is the way from its device to the next."""
-    travels = draw.turning(FOUR).travels
+    travels = draw.animation(FOUR).travels
     assert list(travels)[:2] == ["sent 0 0 1", "sent 0 1 2"] and len(travels) == 12
     ends = np.array([travels[f"sent 0 {d} {(d + 1) % 4}"][1] for d in range(4)])
     np.testing.assert_allclose(ends.sum(0), 0, atol=1e-9)  # once round
@@ -104,15 +104,15 @@ def test_what_is_sent_arrives():
 
 
 def test_a_moving_ring_is_one_small_picture_the_same_every_time():
-    movie = draw.turning(FOUR, "a ring")
+    movie = draw.animation(FOUR, "a ring")
     svg = movie.svg()
-    assert svg == draw.turning(FOUR, "a ring").svg() and len(svg) < 20_000
+    assert svg == draw.animation(FOUR, "a ring").svg() and len(svg) < 20_000
     assert repr(movie) == repr(draw.film(FOUR, "a ring"))
 
 
 def test_a_devices_name_stands_on_the_side_away_from_the_ring():
     """The way of each block leads through the inside."""
-    (ax,) = draw.turning(FOUR).figure.axes
+    (ax,) = draw.animation(FOUR).figure.axes
     names = {text.get_text(): text.get_position() for text in ax.texts if text.get_text().startswith("device")}
     cells = [patch for patch in ax.patches if patch.get_gid() == "step 0"]
     left, right = min(p.get_x() for p in cells), max(p.get_x() + p.get_width() for p in cells)

@@ -84,7 +84,7 @@ def test_where_each_device_holds_one_block_nothing_is_to_be_lit(tab):
 
 
 def test_a_moving_film_is_stepped_through_and_goes_on(tab):
-    tab.set_content(draw.turning(draw.ring(3))._repr_html_())
+    tab.set_content(draw.animation(draw.ring(3))._repr_html_())
     assert tab.locator("svg:visible").count() == 1
     scenes = tab.locator("svg > g")
     assert tab.evaluate(f"{MOVING}.every(one => one.effect.getTiming().iterations === Infinity)")
@@ -117,7 +117,7 @@ def test_a_step_is_called_what_the_film_calls_it(tab):
 
 def test_without_scripts_a_film_is_a_strip(browser):
     page = browser.new_context(java_script_enabled=False).new_page()
-    page.set_content(draw.turning(draw.ring(3), "three of them")._repr_html_())
+    page.set_content(draw.animation(draw.ring(3), "three of them")._repr_html_())
     assert page.locator("svg:visible").count() == 1 and page.locator("svg:visible").get_by_text("step 2").is_visible()
     assert page.get_by_role("button").count() == 0
     page.context.close()

@@ -37,7 +37,9 @@ def explicit(axis):
 
 
 PICTURES = {
-    "brought": lambda: draw.brought({0: [1], 1: [2]}, {"P()": {0: [(0, 1, [1])], 1: [(0, 1, [2])]}}, "title"),
+    "contributions": lambda: draw.contributions(
+        {0: [1], 1: [2]}, {"P()": {0: [(0, 1, [1])], 1: [(0, 1, [2])]}}, "title"
+    ),
     "crossings": lambda: draw.crossings(3, "title"),
     "descent": lambda: draw.descent(lambda w, rows: ((w - rows) ** 2).mean(), 8, [[1, 3], [3, 5]], 1, "title"),
     "dimensions": lambda: draw.dimensions(
@@ -48,13 +50,13 @@ PICTURES = {
     "growth": lambda: draw.growth([1, 10], {"up": [1, 10], "down": [10, 1]}, "n", "B", "title"),
     "hosts": lambda: draw.hosts({0: [0, 1], 1: [2, 3]}, "title"),
     "ladder": lambda: draw.ladder({"HBM": 1e12, "DCN": 1e9}, "B/s", "title"),
-    "laid out": lambda: draw.laid_out((4, 4), P("x"), {"x": 2, "y": 2}, "title"),
+    "sharding": lambda: draw.sharding((4, 4), P("x"), {"x": 2, "y": 2}, "title"),
     "lanes": lambda: draw.lanes(2, [draw.Meeting("psum", (0, 1)), draw.Meeting("psum", (0,), (1,))], "title"),
     "lattice": lambda: draw.lattice(["x", "y"], "title"),
     "mapped": lambda: draw.mapped(*summed(), title="title"),
     "mirror": lambda: draw.mirror({"psum": summed()[0]}, summed()[1], "title"),
     "pod": lambda: draw.pod("v5e:4x4", {"x": 16}, axis="x"),
-    "products": lambda: draw.products({"case 3": (P(None, "x"), P("x"), P())}, {"x": 2}, 1),
+    "matmul_cases": lambda: draw.matmul_cases({"case 3": (P(None, "x"), P("x"), P())}, {"x": 2}, 1),
     "spans": lambda: draw.spans({"wire": [("gather", 0, 8)], "chip": [("multiply", 8, 20)]}, "µs", "title", {"now": 9}),
     "stripes": lambda: draw.stripes({"in order": ["q0", "q1", "k0", "k1"]}, 2, "title"),
     "bias once": lambda: draw.bias_once(np.float32([1, 2]), -3, "title"),
@@ -76,7 +78,7 @@ PICTURES = {
     "table": lambda: draw.table({"sum": {"float32": "1"}}),
     "timetable": lambda: draw.timetable([["F0", "B0", "F1", "B1"], ["F0", "F1", "B0", "B1"]], "title"),
     "triangles": lambda: draw.triangles({"in order": [0, 0, 1, 1]}, "title"),
-    "turning": lambda: draw.turning(draw.ring(2), "title"),
+    "animation": lambda: draw.animation(draw.ring(2), "title"),
     "ways": lambda: draw.ways({"FSDP": ({"x": 2}, (P("x"), P("x"), P(None, "x")))}, 1, "title"),
 }
 

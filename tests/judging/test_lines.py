@@ -34,7 +34,7 @@ IN_TURNS = """return (
             + jax.lax.psum(p[:, 3:4] @ q[3:4], "x")
             + jax.lax.psum(p[:, 4:5] @ q[4:5], "x"))"""
 CONSTRAINED = """from jax.sharding import NamedSharding
-def constrain_whole(v, *, mesh):
+def constrain_replicated(v, *, mesh):
     return jax.lax.with_sharding_constraint(v + 1, NamedSharding(mesh, P("x")))
 """
 DIVIDED = 'jax.shard_map(go, mesh=mesh, in_specs=(P(None, "x"), P("x")), out_specs=P(), check_vma=False)(a, b)'
@@ -67,7 +67,7 @@ def test_many_lines_tell_nothing():
 def test_a_layout_is_asked_for_in_a_line():
     space = {}
     define(HEAD + CONSTRAINED, space)
-    (line,) = verdict_on("constrain_whole", space["constrain_whole"]).lines
+    (line,) = verdict_on("constrain_replicated", space["constrain_replicated"]).lines
     assert line.text[line.start : line.end].startswith("jax.lax.with_sharding_constraint")
 
 

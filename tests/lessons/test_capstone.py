@@ -25,7 +25,7 @@ from grader.lessons.capstone.model import SIZES, one_step
 from grader.lessons.capstone.sharded import STATE, sharded_step
 from grader.programs.program import trace
 from grader.programs.walk import structure
-from grader.transformer import alphabet, batch_at, examples, initial, started, zen
+from grader.transformer import alphabet, batch_at, examples, init_params, init_state, zen
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_in_one_pass_every_line_comes_once_whatever_the_size_of_a_batch(lines):
 
 def test_one_step_on_eight_devices_equals_one_device_and_is_compiled_once(lines):
     mesh = make_mesh({"data": 4, "model": 2})
-    begun = jax.tree.map(np.asarray, started(initial(jax.random.key(1), {**SIZES, "width": 32, "hidden": 32})))
+    begun = jax.tree.map(np.asarray, init_state(init_params(jax.random.key(1), {**SIZES, "width": 32, "hidden": 32})))
     lie = lambda tree, specs: jax.tree.map(  # noqa: E731
         lambda leaf, spec: jax.device_put(leaf, NamedSharding(mesh, spec)), tree, specs
     )
@@ -96,9 +96,9 @@ def test_the_formulas_of_the_text_are_those_by_which_plans_are_judged():
     for name, kind in itertools.product(plans.LLAMA_3, plans.MACHINES):
         of = plans.LLAMA_3[name], plans.MACHINES[kind]
         for plan in plans.plans(of[0], 64, 256):
-            assert text["held"](of[0], plan) == pytest.approx(plans.held(of[0], plan))
-            assert text["seconds"](*of, plan) == pytest.approx(plans.seconds(*of, plan))
-            assert text["used"](*of, plan) == pytest.approx(plans.mfu(*of, plan))
+            assert text["memory_bytes"](of[0], plan) == pytest.approx(plans.memory_bytes(of[0], plan))
+            assert text["step_time"](*of, plan) == pytest.approx(plans.step_time(*of, plan))
+            assert text["mfu"](*of, plan) == pytest.approx(plans.mfu(*of, plan))
 
 
 @pytest.mark.parametrize("remat", plans.REMAT)
@@ -129,7 +129,7 @@ def test_the_pods_compiler_takes_a_plan_that_the_formulas_let_through_and_counts
     except NoCompiler as error:
         pytest.skip(str(error))
     assert not said.refusal
-    assert said.held == pytest.approx(plans.held(model, plan), rel=0.06)
+    assert said.held == pytest.approx(plans.memory_bytes(model, plan), rel=0.06)
 
 
 def test_a_plan_that_the_pods_compiler_refuses_is_none(monkeypatch):

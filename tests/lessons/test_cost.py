@@ -24,8 +24,8 @@ def test_a_tree_has_two_steps_for_every_doubling():
 
 @pytest.mark.parametrize("n", [2, 4, 8, 16])
 def test_an_all_to_all_loads_every_link_with_less_than_a_gather(n):
-    assert busiest_link(n * n, n, both_ways=False) == n * (n - 1) / 2
-    assert busiest_link(n * n, n, both_ways=True) == n * n / 8
+    assert busiest_link(n * n, n, bidirectional=False) == n * (n - 1) / 2
+    assert busiest_link(n * n, n, bidirectional=True) == n * n / 8
 
 
 def test_a_layer_sends_weights_along_x_and_activations_along_y():

@@ -13,7 +13,7 @@ from grader.judging.behaviour import Execution
 from grader.judging.judge import judge
 from grader.lessons import find
 from grader.lessons.data_parallel import steps as dp
-from grader.lessons.data_parallel.seven_runs import LETTERS, TRUTH, WAYS, copies, identified, runs
+from grader.lessons.data_parallel.seven_runs import LETTERS, TRUTH, WAYS, distinct_replicas, identified, runs
 
 
 def verdict(name, answer, seed=7):
@@ -94,7 +94,7 @@ def test_the_right_way_of_these_programs_is_the_single_devices_run():
     step = jax.jit(lab.on_devices(Way()))
     value, gradients = step(*lab._laid("A", *_start()), DROPPED, 0)
     due, right = lab.gradients(TRUTH)
-    assert copies(gradients) == 1 and np.isclose(value, due, rtol=1e-5)
+    assert distinct_replicas(gradients) == 1 and np.isclose(value, due, rtol=1e-5)
     assert all(row.words == "1" for row in ratios(gradients, right).rows)
 
 

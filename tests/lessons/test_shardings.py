@@ -22,7 +22,7 @@ from grader.lessons.shardings.functions import MESH, every_spec
 from grader.lessons.shardings.questions import CARDS, SHAPE
 
 SPEC = P(None, ("x", "y"), "z")
-FUNCTIONS = "distribute", "shard_shape", "shard_table", "bytes_held", "count_layouts", "assemble"
+FUNCTIONS = "distribute", "shard_shape", "shard_table", "bytes_held", "count_shardings", "assemble"
 TABLES = "attributes", "draw_it", "memory", "choose_spec", "legal_or_not", "tutorial_faults"
 LESSON = Path(__file__).parents[2] / "solutions" / "02_shardings" / "02_shardings.ipynb"
 
@@ -106,5 +106,5 @@ def test_the_pictures_without_a_spec_are_those_that_the_check_means(cell, shape,
 
 @pytest.mark.parametrize("rank, axes, count", [(0, 3, 1), (1, 1, 2), (2, 2, 11), (1, 2, 5), (3, 1, 4), (1, 3, 16)])
 def test_layouts_counted_by_hand(rank, axes, count):
-    assert find("count_layouts").reference(rank, axes) == count
+    assert find("count_shardings").reference(rank, axes) == count
     assert len(set(map(str, every_spec(rank, "abc"[:axes])))) == count

@@ -17,7 +17,7 @@ def test_what_hangs_is_ended_beside_what_finishes():
         [
             on_four(rings_waiting.one_branch),
             on_four(rings_waiting.sum_then_branch),
-            on_four(rings_waiting.each_its_own_turns),
+            on_four(rings_waiting.different_num_steps),
         ]
     )
     assert [one.finished for one in found] == [False, True, False]

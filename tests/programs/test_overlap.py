@@ -66,7 +66,7 @@ def shares(body, ins=GATHER, out=P("x", None)):
     arrays = (
         aval(shape, jnp.float32, spec, mesh) for shape, spec in zip(((ROWS, INNER), (INNER, COLUMNS)), ins, strict=True)
     )
-    return [(c.meanwhile, c.times) for c in grader.communication(program, *arrays).collectives]
+    return [(c.overlappable_flops, c.times) for c in grader.communication(program, *arrays).collectives]
 
 
 def ring(a, b, step=lambda run: run, unroll=False, send_first=False):
@@ -133,7 +133,7 @@ def test_a_loop_of_products_can_run_beside_a_transfer_outside_of_it():
         "ring_then_multiply": "none",
         "multiply_and_send": "all",
         "send_and_multiply": "all",
-        "send_and_multiply_in_a_loop": "none",
+        "send_and_multiply_in_loop": "none",
         "first_one_then_the_rest": "some",
     }.items(),
 )

@@ -162,7 +162,7 @@ def test_what_can_be_computed_during_a_transfer_is_counted(how, meanwhile):
     )
     found = written(mapped, aval((16, 8), jnp.float32, specs[0], mesh), aval((8, 12), jnp.float32, specs[1], mesh))
     assert {c.kind for c in found.collectives} == {"collective_permute"}
-    assert [c.meanwhile for c in found.collectives] == meanwhile
+    assert [c.overlappable_flops for c in found.collectives] == meanwhile
 
 
 def test_what_is_no_collective_is_an_error():

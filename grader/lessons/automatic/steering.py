@@ -116,10 +116,10 @@ def cut_columns_only(v, *, mesh):
     return _constrained(v + 1, mesh, None, "x")
 
 
-constrain_whole = ProgramExercise("constrain_whole", points=3, reference=lambda v: v + 1, by_compiler=True)
+constrain_replicated = ProgramExercise("constrain_replicated", points=3, reference=lambda v: v + 1, by_compiler=True)
 
 
-@constrain_whole.cases
+@constrain_replicated.cases
 def _(draw):
     def moves(block, mesh):
         """All at once, or along one axis and then the blocks so gathered along the other."""
@@ -135,7 +135,7 @@ def _(draw):
     return _relaid(draw, moves, P(), lambda block, mesh: round(ring_bytes("all_gather", block, 8)))
 
 
-@constrain_whole.mistake
+@constrain_replicated.mistake
 def left_as_it_lies(v, *, mesh):
     """The result is laid out as v is: nothing made it whole. A constraint is on the array that it *returns*; a
     `device_put` inside `jit` leaves the layout to the compiler; "whole" does not mean on one device. Which spec says
@@ -143,19 +143,19 @@ def left_as_it_lies(v, *, mesh):
     return v + 1
 
 
-@constrain_whole.mistake
+@constrain_replicated.mistake
 def gathered_along_x_only(v, *, mesh):
     """The rows are whole now, the columns are still cut over y. In the spec you want no axis stands at all."""
     return _constrained(v + 1, mesh, None, "y")
 
 
-@constrain_whole.mistake
+@constrain_replicated.mistake
 def gathered_along_y_only(v, *, mesh):
     """The columns are whole now, the rows are still cut over x. In the spec you want no axis stands at all."""
     return _constrained(v + 1, mesh, "x")
 
 
-@constrain_whole.mistake
+@constrain_replicated.mistake
 def constrained_a_bare_empty_spec(v, *, mesh):
     """P() names no axis and still needs a mesh: which devices are "every device"?"""
     return lax.with_sharding_constraint(v + 1, P())

@@ -17,9 +17,9 @@ from grader.lessons.capstone.drawn import AXIS_NAMES, roundings
 from grader.lessons.capstone.model import one_step
 from grader.lessons.capstone.sharded import STATE
 from grader.lessons.capstone.steps import MICRO, MICROBATCHES
-from grader.transformer.model import initial
+from grader.transformer.model import init_params
 from grader.transformer.text import alphabet, batch_at, examples, zen
-from grader.transformer.training import started
+from grader.transformer.training import init_state
 
 STEPS, ROWS_A_STEP, SHORT = 40, 8, 24  # of the lines only so many letters, to be quick
 SHAPES = (4, 2), (2, 4)  # one of them: to compile a step takes seconds
@@ -35,7 +35,7 @@ def _on_one():
 @functools.cache
 def _first_params():
     """The parameters that a run begins with, drawn by one program: one for each shape takes seconds to compile."""
-    return jax.jit(functools.partial(initial, sizes=SIZES_HERE), compiler_options=quick_options())
+    return jax.jit(functools.partial(init_params, sizes=SIZES_HERE), compiler_options=quick_options())
 
 
 def _values(tree: Any) -> Any:
@@ -118,7 +118,7 @@ def _(draw):
 
 def _run_drawn(seed, mesh, pair):
     """A state that begins and the batches of all steps, on this mesh."""
-    state = jax.tree.map(np.asarray, started(_first_params()(jax.random.key(seed))))
+    state = jax.tree.map(np.asarray, init_state(_first_params()(jax.random.key(seed))))
     drawn = [batch_at(k, seed, ROWS_A_STEP, MICRO, pair) for k in range(STEPS)]
     return {
         "state": jax.tree.map(lambda value, spec: OnDevices(value, mesh, spec), state, STATE),
@@ -174,14 +174,14 @@ def one_batch_for_all_steps(state, batches, mesh):
 
 @curve.mistake
 def counts_not_there(state, batches, mesh):
-    """The losses are right, and the counts are not among what comes back. `told` has them only when the `with` block
+    """The losses are right, and the counts are not among what comes back. `counts` has them only when the `with` block
     has ended. Where does your function take them from it, and where does it return?"""
     return {"losses": _losses(state, batches)}
 
 
 @curve.mistake
 def counts_in_a_dict_of_their_own(state, batches, mesh):
-    """The losses are right, and `told` is an entry of your dict. Its two counts are to be entries beside the losses.
+    """The losses are right, and `counts` is an entry of your dict. Its two counts are to be entries beside the losses.
     How does one dict take in all of another?"""
     told = _told(_losses(state, batches))
     return {"losses": told.pop("losses"), "told": told}

@@ -10,16 +10,16 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.described import PerProcess
 from grader.exercises import Case, ProcessExercise
 from grader.lessons.capstone.lives import TINY, compiled_step, lines_of, same_losses
-from grader.transformer.model import initial
+from grader.transformer.model import init_params
 from grader.transformer.text import batch_at
-from grader.transformer.training import started
+from grader.transformer.training import init_state
 
 PROCESSES, DEVICES, ROWS, STEPS = 4, 2, 8, 4
 
 
 def _alone(process_id, num_processes, *, seed, sizes, lines, rows, steps):
     """The same on one device, with the rows of all processes."""
-    state, losses, step = started(initial(jax.random.key(seed), sizes)), [], compiled_step()
+    state, losses, step = init_state(init_params(jax.random.key(seed), sizes)), [], compiled_step()
     for position in range(steps):
         parts = (_own(batch_at(position, seed, rows, 1, own), k, num_processes) for k, own in enumerate(lines))
         state, loss = step(state, *(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
@@ -66,7 +66,7 @@ def _losses(mesh, params, seed, batches):
     """One curve, of parameters and batches as this process has them. The mistakes replicate what the course cuts: the
     curve is the same, and fewer bytes are sent."""
     whole, rows = NamedSharding(mesh, P()), NamedSharding(mesh, P(None, "data"))
-    state = jax.tree.map(lambda a: jax.make_array_from_process_local_data(whole, np.asarray(a)), started(params))
+    state = jax.tree.map(lambda a: jax.make_array_from_process_local_data(whole, np.asarray(a)), init_state(params))
     step, losses = compiled_step(out_shardings=whole), []
     for batch in batches:
         state, loss = step(state, *(jax.make_array_from_process_local_data(rows, part) for part in batch))
@@ -83,7 +83,7 @@ def _own(batch, process_id, num_processes):
 def each_alone(process_id, num_processes, *, seed, sizes, lines, rows, steps):
     """Each process trains on its own quarter of the rows, and never hears of the others: four models, four curves.
     Either no process joined, or the arrays do not span the devices of all."""
-    state, losses, step = started(initial(jax.random.key(seed), sizes)), [], compiled_step()
+    state, losses, step = init_state(init_params(jax.random.key(seed), sizes)), [], compiled_step()
     for position in range(steps):
         batch = _own(batch_at(position, seed, rows, 1, lines), process_id, num_processes)
         state, loss = step(state, *batch)
@@ -97,7 +97,7 @@ def a_model_for_each(process_id, num_processes, *, seed, sizes, lines, rows, ste
     each, and nobody compares copies. Which key do all processes have to draw from?"""
     mesh = _joined(process_id, num_processes)
     batches = (_own(batch_at(k, seed, rows, 1, lines), process_id, num_processes) for k in range(steps))
-    return _losses(mesh, initial(jax.random.fold_in(jax.random.key(seed), process_id), sizes), seed, batches)
+    return _losses(mesh, init_params(jax.random.fold_in(jax.random.key(seed), process_id), sizes), seed, batches)
 
 
 @four_processes.mistake
@@ -106,7 +106,7 @@ def the_same_rows_everywhere(process_id, num_processes, *, seed, sizes, lines, r
     *parameters* is the same everywhere; of the batch that the seed of the data gives, which rows are this process's?"""
     mesh = _joined(process_id, num_processes)
     batches = (_own(batch_at(k, seed, rows, 1, lines), 0, num_processes) for k in range(steps))
-    return _losses(mesh, initial(jax.random.key(seed), sizes), seed, batches)
+    return _losses(mesh, init_params(jax.random.key(seed), sizes), seed, batches)
 
 
 @four_processes.mistake
@@ -115,7 +115,7 @@ def the_whole_batch_each(process_id, num_processes, *, seed, sizes, lines, rows,
     that does not have their lines. Of the batch that seed and position give, which rows are this process's?"""
     mesh = _joined(process_id, num_processes)
     batches = (batch_at(k, seed, rows, 1, lines) for k in range(steps))
-    return _losses(mesh, initial(jax.random.key(seed), sizes), seed, batches)
+    return _losses(mesh, init_params(jax.random.key(seed), sizes), seed, batches)
 
 
 @four_processes.mistake
@@ -124,7 +124,7 @@ def a_small_batch_each(process_id, num_processes, *, seed, sizes, lines, rows, s
     same one. A batch is drawn whole, and then dealt out: it is the same batch on any number of processes."""
     mesh = _joined(process_id, num_processes)
     batches = (batch_at(k, seed, rows // num_processes, 1, lines) for k in range(steps))
-    return _losses(mesh, initial(jax.random.key(seed), sizes), seed, batches)
+    return _losses(mesh, init_params(jax.random.key(seed), sizes), seed, batches)
 
 
 @four_processes.mistake

@@ -16,9 +16,9 @@ from grader.exercises import Case, ProcessExercise
 from grader.jax_versions import quick_options
 from grader.lessons.capstone.model import one_step
 from grader.lessons.capstone.sharded import STATE
-from grader.transformer.model import initial
+from grader.transformer.model import init_params
 from grader.transformer.text import batch_at
-from grader.transformer.training import started
+from grader.transformer.training import init_state
 
 EVERY, STEPS, ROWS, MICRO = 3, 10, 4, 2
 KILLED_AT = 2 * EVERY  # at the line of a step after which something is saved: who prints it first has not saved it
@@ -29,7 +29,7 @@ TINY = {"layers": 1, "vocabulary": 16, "width": 24, "heads": 8, "kv_heads": 4, "
 def tiny_parameters(rng) -> dict:
     """Parameters of a model of one layer that every mesh of eight devices can cut, as NumPy's arrays."""
     key = jax.random.key(int(rng.integers(1 << 30)))
-    return jax.tree.map(np.asarray, initial(key, TINY))
+    return jax.tree.map(np.asarray, init_params(key, TINY))
 
 
 def lines_of(rng, count: int, length: int) -> tuple[np.ndarray, np.ndarray]:
@@ -42,7 +42,7 @@ def lines_of(rng, count: int, length: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _unbroken(process_id, num_processes, *, shape, params, seed, position, lines, every, steps):
     """The whole run on one device; what is due are the steps behind the last that was saved."""
-    state, losses, step = started(params[0]), [], compiled_step()
+    state, losses, step = init_state(params[0]), [], compiled_step()
     for number in range(steps):
         state, loss = step(state, *batch_at(position[0] + number, seed[0], ROWS, MICRO, lines))
         losses.append(float(loss))
@@ -102,7 +102,7 @@ def _mesh(shape):
 
 def _state(params, shape):
     mesh = _mesh(shape)
-    return jax.device_put(started(params), jax.tree.map(lambda spec: NamedSharding(mesh, spec), STATE))
+    return jax.device_put(init_state(params), jax.tree.map(lambda spec: NamedSharding(mesh, spec), STATE))
 
 
 def _abstract(tree):

@@ -1,7 +1,7 @@
 """§ 9: a plan for a machine that has to be paid for: mesh, microbatches, what is computed again.
 
-Bytes and seconds are those of lessons 09, 13, 14 and 21, per device; `held` and `seconds` give their sources. A
-roofline knows no kernel that is slower than the peak, so that a real run stays below its MFU.
+Bytes and seconds are those of lessons 09, 13, 14 and 21, per device; `memory_bytes` and `step_time` give their sources.
+A roofline knows no kernel that is slower than the peak, so that a real run stays below its MFU.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ALONG_MODEL = {"none": 10, "mlp": 10, "full": 11}
 MARGIN = 0.9  # of the memory, for what nobody counts: fragments, a collective's buffers
 
 
-def held(model, plan):
+def memory_bytes(model, plan):
     """Bytes of one device: state, weights of two layers that are gathered, activations, logits."""
     data, axis, tokens = plan["data"], plan["model"], plan["rows"] * model["length"]
     d, f, layers = model["width"], model["hidden"], model["layers"]
@@ -58,7 +58,7 @@ def held(model, plan):
     return state + gathered + kept[plan["remat"]] + logits
 
 
-def seconds(model, machine, plan):
+def step_time(model, machine, plan):
     """Seconds of a step: arithmetic with FSDP's passes behind it, then what stands in the layers' way along `model`."""
     data, axis, micro = plan["data"], plan["model"], plan["micro"]
     tokens, layers = plan["rows"] * model["length"], model["layers"]
@@ -75,7 +75,7 @@ def mfu(model, machine, plan):
     """Lesson 21: what the model's own FLOPs are of those that the devices could have done."""
     tokens = plan["data"] * plan["rows"] * plan["micro"] * model["length"]
     devices = plan["data"] * plan["model"]
-    return 6 * model["parameters"] * tokens / (seconds(model, machine, plan) * devices * machine["peak"])
+    return 6 * model["parameters"] * tokens / (step_time(model, machine, plan) * devices * machine["peak"])
 
 
 def plans(model, devices, sequences):
@@ -93,9 +93,9 @@ def plans(model, devices, sequences):
 def _best(model, machine, devices, sequences, margin=MARGIN, wanted=lambda plan: True):
     """The plan with the highest MFU among those that are wanted and fit, or if none fits, the one that holds least."""
     every = [plan for plan in plans(model, devices, sequences) if wanted(plan)]
-    fits = [one for one in every if held(model, one) <= margin * machine["memory"]]
+    fits = [one for one in every if memory_bytes(model, one) <= margin * machine["memory"]]
     if not fits:
-        return min(every, key=lambda plan: held(model, plan))
+        return min(every, key=lambda plan: memory_bytes(model, plan))
     return max(fits, key=lambda plan: mfu(model, machine, plan))
 
 
@@ -133,7 +133,7 @@ def _whole(number):
 
 
 def _fits(one, model, machine):
-    return held(model, one) <= MARGIN * machine["memory"]
+    return memory_bytes(model, one) <= MARGIN * machine["memory"]
 
 
 def _is_good(one, other, model, machine):
@@ -144,7 +144,7 @@ def _is_good(one, other, model, machine):
 
 def _is_least(one, other, model):
     """Whether a plan holds no more than another, up to rounding."""
-    return held(model, one) <= held(model, other) * (1 + 1e-9)
+    return memory_bytes(model, one) <= memory_bytes(model, other) * (1 + 1e-9)
 
 
 def _is_taken_by_its_compiler(model, machine, one):
@@ -177,7 +177,7 @@ def _(draw):
     ):
         model, devices = LLAMA_3[name], 2 ** int(draw.rng.integers(smallest, smallest + 3))
         asked = {"model": model, "devices": devices, "sequences": devices // 2 * int(draw.rng.choice(of_two))}
-        full = held(model, _best(machine=MACHINES[kind], **asked)) / draw.rng.uniform(0.93, 0.99)
+        full = memory_bytes(model, _best(machine=MACHINES[kind], **asked)) / draw.rng.uniform(0.93, 0.99)
         for memory in (MACHINES[kind]["memory"] * draw.rng.uniform(0.9, 1.1), full):
             yield Case({**asked, "machine": MACHINES[kind] | {"memory": float(memory)}})
     slow = {"memory": 8 * MACHINES["H100"]["memory"], "data": [wire / 8 for wire in MACHINES["H100"]["data"]]}
@@ -185,14 +185,14 @@ def _(draw):
     yield Case({**asked, "machine": MACHINES["H100"] | slow})  # room for long microbatches, which gather less often
     model = LLAMA_3["8B"] | {"kv_heads": 4}  # `model` is 4 at most
     asked = {"model": model, "devices": 8, "sequences": 64}
-    least = held(model, _best(machine=MACHINES["H100"], **asked, margin=0))
+    least = memory_bytes(model, _best(machine=MACHINES["H100"], **asked, margin=0))
     yield Case({**asked, "machine": MACHINES["H100"] | {"memory": float(least * draw.rng.uniform(0.5, 0.9))}})
 
 
 @plan.mistake
 def memory_forgotten(model, machine, devices, sequences):
     """The fastest plan of all, on devices with more memory than these. What do the activations come to, and what the
-    state? A plan counts if `held` stays within nine tenths of a device's memory."""
+    state? A plan counts if `memory_bytes` stays within nine tenths of a device's memory."""
     return _best(model, machine, devices, sequences, margin=float("inf"))
 
 

@@ -35,7 +35,7 @@ from grader.lessons.capstone.sharded import (
     token_losses,
     whole_width,
 )
-from grader.transformer.model import AXES, LAYER, NORMS, rms_norm, rotated
+from grader.transformer.model import AXES, LAYER, NORMS, apply_rope, rms_norm
 from grader.transformer.training import adamw, clipped
 
 QUERIES = 256  # of a block of attention
@@ -117,7 +117,7 @@ def _logits(params, tokens, kept):
 
 
 def _attention(layer, x):
-    turned = lambda heads: rotated(heads, jnp.arange(x.shape[1])).astype(x.dtype)  # noqa: E731
+    turned = lambda heads: apply_rope(heads, jnp.arange(x.shape[1])).astype(x.dtype)  # noqa: E731
     q = named(turned(jnp.einsum("btd,dnh->btnh", x, layer["query"])), "query")
     k = named(turned(jnp.einsum("btd,dkh->btkh", x, layer["key"])), "key")
     v = named(jnp.einsum("btd,dkh->btkh", x, layer["value"]), "value")

@@ -18,7 +18,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.transformer.model import AXES, LAYER, NORMS, attention, mlp, rms_norm
-from grader.transformer.training import adamw, added_up, clipped
+from grader.transformer.training import accumulate, adamw, clipped
 
 ROWS = P("data")
 LOGITS = P("data", None, "model")
@@ -135,7 +135,7 @@ def accumulated(params, tokens, targets):
     def part(params, tokens, targets):
         return lax.psum(jnp.sum(token_losses(local_logits(params, tokens), targets)), "data") / real
 
-    return added_up(part, params, tokens, targets)
+    return accumulate(part, params, tokens, targets)
 
 
 def local_step(state, tokens, targets):

@@ -21,7 +21,7 @@ from grader.lessons.capstone.sharded import STATE, accumulated, local_loss, loca
 from grader.lessons.capstone.slopes import backward_sent
 from grader.lessons.shared import device_map
 from grader.transformer.model import NORMS
-from grader.transformer.training import DECAY, LIMIT, RATE, WARMUP, adamw, added_up, clipped
+from grader.transformer.training import DECAY, LIMIT, RATE, WARMUP, accumulate, adamw, clipped
 
 MICRO = 2
 MICROBATCHES = P(None, "data")
@@ -161,7 +161,7 @@ def _by_own_means(divided_by):
     """A step by the means of the microbatches, added up and divided by a number."""
 
     def body(state, tokens, targets):
-        total = added_up(local_loss, state["params"], tokens, targets)
+        total = accumulate(local_loss, state["params"], tokens, targets)
         value, slopes = jax.tree.map(lambda leaf: leaf / divided_by, total)
         return adamw(state, clipped(slopes, jnp.sqrt(squares(slopes)))), value
 

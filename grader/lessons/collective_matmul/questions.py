@@ -142,7 +142,7 @@ def send_and_multiply(a, b):
     return total
 
 
-def send_and_multiply_in_a_loop(a, b):
+def send_and_multiply_in_loop(a, b):
     def turn(step, carry):
         total, b = carry
         b = _up(b)
@@ -167,7 +167,7 @@ PROGRAMS: Mapping[str, Callable[..., jax.Array]] = {
         ring_then_multiply,
         multiply_and_send,
         send_and_multiply,
-        send_and_multiply_in_a_loop,
+        send_and_multiply_in_loop,
         first_one_then_the_rest,
     )
 }
@@ -180,7 +180,7 @@ def overlap(body: Callable[..., jax.Array]) -> str:
     mapped = jax.shard_map(body, mesh=mesh, in_specs=P("x", None), out_specs=P("x", None), check_vma=False)
     found = structure(trace(mapped, *[aval((SIZE, SIZE), jnp.float32, P("x", None), mesh)] * 2))
     product = 2 * SIZE**3 // FOUR**2
-    shares = [collective.meanwhile for collective in found.collectives]
+    shares = [collective.overlappable_flops for collective in found.collectives]
     return "all" if min(shares) >= product else "some" if any(shares) else "none"
 
 
@@ -239,14 +239,14 @@ def missed_some_products(program):
 def looked_past_the_end_of_the_turn(program):
     """Written out, these lines would overlap: the next transfer does not need this step's product. In a loop, a turn
     ends before the next one begins. What is there to multiply *within* a turn, beside the transfer?"""
-    return {"send_and_multiply_in_a_loop": "all"}.get(program)
+    return {"send_and_multiply_in_loop": "all"}.get(program)
 
 
 @does_it_overlap.mistake
 def counted_the_product_before_the_loop(program):
     """The first product is finished before the loop begins, since the loop starts from it. Within a turn, the product
     needs what the transfer brings."""
-    return {"send_and_multiply_in_a_loop": "some"}.get(program)
+    return {"send_and_multiply_in_loop": "some"}.get(program)
 
 
 @does_it_overlap.mistake
@@ -266,12 +266,12 @@ def overlooked_the_first_product(program):
 # What it saves: n products and n - 1 transfers on two engines, one that multiplies and one that sends.
 
 
-def _scheduled(n: int, product: float, transfer: float) -> dict[str, float]:
+def _scheduled(n: int, matmul: float, transfer: float) -> dict[str, float]:
     """Both programs played through: block k is here after k transfers, and products run one after the other."""
     done = 0.0
     for block in range(n):
-        done = max(done, block * transfer) + product
-    return {"apart": (n - 1) * transfer + n * product, "overlapped": done}
+        done = max(done, block * transfer) + matmul
+    return {"apart": (n - 1) * transfer + n * matmul, "overlapped": done}
 
 
 ring_time = FunctionExercise("ring_time", points=2, reference=_scheduled)
@@ -279,8 +279,8 @@ ring_time = FunctionExercise("ring_time", points=2, reference=_scheduled)
 
 @ring_time.cases
 def _(draw):
-    for n, product, transfer in ((4, 10, 4), (4, 4, 10), (8, 7, 7), (2, 3, 9), (1, 5, 6)):
-        yield Case({"n": n, "product": product, "transfer": transfer})
+    for n, matmul, transfer in ((4, 10, 4), (4, 4, 10), (8, 7, 7), (2, 3, 9), (1, 5, 6)):
+        yield Case({"n": n, "matmul": matmul, "transfer": transfer})
 
 
 def _times(apart, overlapped):
@@ -288,48 +288,48 @@ def _times(apart, overlapped):
 
 
 @ring_time.mistake
-def forgot_a_product(n, product, transfer):
+def forgot_a_product(n, matmul, transfer):
     """During the n − 1 transfers run n − 1 products. The block that comes last still has to be multiplied, with
     nothing beside it."""
-    return _times((n - 1) * transfer + n * product, (n - 1) * max(product, transfer))
+    return _times((n - 1) * transfer + n * matmul, (n - 1) * max(matmul, transfer))
 
 
 @ring_time.mistake
-def compared_the_totals(n, product, transfer):
+def compared_the_totals(n, matmul, transfer):
     """Overlapped, this is the longer one of all products and all transfers. But step by step the two wait for each
     other, and the last product has no transfer beside it."""
-    return _times((n - 1) * transfer + n * product, max(n * product, (n - 1) * transfer))
+    return _times((n - 1) * transfer + n * matmul, max(n * matmul, (n - 1) * transfer))
 
 
 @ring_time.mistake
-def counted_n_transfers(n, product, transfer):
+def counted_n_transfers(n, matmul, transfer):
     """One block is there from the start: n products, but how many transfers?"""
-    return _times(n * (transfer + product), n * max(product, transfer))
+    return _times(n * (transfer + matmul), n * max(matmul, transfer))
 
 
 @ring_time.mistake
-def only_the_longer_one(n, product, transfer):
+def only_the_longer_one(n, matmul, transfer):
     """Overlapped is right. Apart, nothing runs beside anything: how long are all transfers and all products then, one
     after the other?"""
-    return _times(max((n - 1) * transfer, n * product), (n - 1) * max(product, transfer) + product)
+    return _times(max((n - 1) * transfer, n * matmul), (n - 1) * max(matmul, transfer) + matmul)
 
 
 @ring_time.mistake
-def saved_all_transfers(n, product, transfer):
+def saved_all_transfers(n, matmul, transfer):
     """That is the time without any transfers. A transfer is hidden only as far as a product beside it lasts: what if
     a block takes longer to send than to multiply?"""
-    return _times((n - 1) * transfer + n * product, n * product)
+    return _times((n - 1) * transfer + n * matmul, n * matmul)
 
 
 @ring_time.mistake
-def longer_one_for_every_block(n, product, transfer):
+def longer_one_for_every_block(n, matmul, transfer):
     """These are n steps, each as long as the longer one of the two. But there are n products and only n − 1 transfers:
     one product has no transfer beside it. How long does that step take?"""
-    return _times((n - 1) * transfer + n * product, n * max(product, transfer))
+    return _times((n - 1) * transfer + n * matmul, n * max(matmul, transfer))
 
 
 @ring_time.mistake
-def ended_with_a_transfer(n, product, transfer):
+def ended_with_a_transfer(n, matmul, transfer):
     """Overlapped, this counts a transfer alone where a product is alone. What has come has to be multiplied: of n
     products and n − 1 transfers, which one has nothing beside it?"""
-    return _times((n - 1) * transfer + n * product, (n - 1) * max(product, transfer) + transfer)
+    return _times((n - 1) * transfer + n * matmul, (n - 1) * max(matmul, transfer) + transfer)

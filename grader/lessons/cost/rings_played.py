@@ -71,13 +71,13 @@ def tree_seconds(n: int, volume: float, alpha: float, bandwidth: float) -> float
     return 2 * seconds
 
 
-def busiest_link(volume: float, n: int, both_ways: bool) -> float:
+def busiest_link(volume: float, n: int, bidirectional: bool) -> float:
     """Bytes through the busiest link when all_to_all's blocks hop round a ring, the shorter way if there are two."""
     crossed: Counter[tuple[int, int]] = Counter()  # by link and direction
     block = volume / n / n
     for sender in range(n):
         for away in range(1, n):
-            forward = 1.0 if not both_ways or 2 * away < n else 0.5 if 2 * away == n else 0.0
+            forward = 1.0 if not bidirectional or 2 * away < n else 0.5 if 2 * away == n else 0.0
             for hop in range(away):
                 crossed[(sender + hop) % n, 1] += forward * block
             for hop in range(n - away):

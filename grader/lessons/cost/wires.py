@@ -139,9 +139,9 @@ link_bytes = FunctionExercise("link_bytes", points=3, reference=busiest_link)
 
 
 @link_bytes.by_formula
-def _through_a_link(volume, n, both_ways):
+def _through_a_link(volume, n, bidirectional):
     message = volume / n**2
-    if not both_ways:
+    if not bidirectional:
         return message * sum(range(1, n))
     return message * (sum(range(1, n // 2)) + n / 4)
 
@@ -150,43 +150,43 @@ def _through_a_link(volume, n, both_ways):
 def _(draw):
     for k in range(30):
         n = (4, 8)[k] if k < 2 else _one_of(draw, (2, 4, 6, 8, 10, 16))
-        yield Case({"volume": n * n * 4 * _whole(draw, 1, 1000), "n": n, "both_ways": k % 2 == 1})
+        yield Case({"volume": n * n * 4 * _whole(draw, 1, 1000), "n": n, "bidirectional": k % 2 == 1})
 
 
 @link_bytes.mistake
-def counted_its_own_only(volume, n, both_ways):
+def counted_its_own_only(volume, n, bidirectional):
     """That is what each device sends of its own. On a ring a message for a device three places on crosses three
     links, so a link also carries what others send to others. Add up the distances."""
     return (n - 1) / n / n * volume
 
 
 @link_bytes.mistake
-def link_of_a_gather(volume, n, both_ways):
+def link_of_a_gather(volume, n, bidirectional):
     """That is what an all_gather puts through a link: it passes on *whole* blocks to everybody. Here a message
     leaves the ring where it is wanted, so on average it goes only part of the way."""
-    return (n - 1) / n * volume / (2 if both_ways else 1)
+    return (n - 1) / n * volume / (2 if bidirectional else 1)
 
 
 @link_bytes.mistake
-def halved_for_both_ways(volume, n, both_ways):
+def halved_for_both_ways(volume, n, bidirectional):
     """Going both ways was counted as half of going one way. It does more than share the load: the messages also
     have shorter ways. How far does a message go at most?"""
-    return volume * (n - 1) / n / (4 if both_ways else 2)
+    return volume * (n - 1) / n / (4 if bidirectional else 2)
 
 
 @link_bytes.mistake
-def never_went_the_other_way(volume, n, both_ways):
-    """All messages go the same way round. With `both_ways` each takes the shorter one, and the message for the
+def never_went_the_other_way(volume, n, bidirectional):
+    """All messages go the same way round. With `bidirectional` each takes the shorter one, and the message for the
     device just opposite goes half this way, half that way."""
     return volume * (n - 1) / n / 2
 
 
 @link_bytes.mistake
-def opposite_one_way(volume, n, both_ways):
+def opposite_one_way(volume, n, bidirectional):
     """The message for the device just opposite went only one way, so that direction carries more than the other.
     Send one half each way."""
-    if not both_ways:
-        return busiest_link(volume, n, both_ways)
+    if not bidirectional:
+        return busiest_link(volume, n, bidirectional)
     return volume / n / n * sum(away for away in range(1, n // 2 + 1))
 
 
@@ -651,22 +651,22 @@ def infinitely_many_devices(how, b, d, f, x, y):
 # Seconds for the arithmetic, seconds for the wire: the longer one decides.
 
 
-def _layer_seconds(how, backward, b, d, f, n, flops_per_s, link):
+def _layer_seconds(how, backward, b, d, f, n, flops_per_s, link_bandwidth):
     x, y = (n, 1) if how == "data parallel" else (1, n)
     cost = measured(how, b, d, f, x, y)[int(backward)]
-    return cost.flops / flops_per_s, cost.sent / (2 * link)
+    return cost.flops / flops_per_s, cost.sent / (2 * link_bandwidth)
 
 
 layer_seconds = FunctionExercise("layer_seconds", points=4, reference=_layer_seconds)
 
 
 @layer_seconds.by_formula
-def _seconds_of_a_pass(how, backward, b, d, f, n, flops_per_s, link):
+def _seconds_of_a_pass(how, backward, b, d, f, n, flops_per_s, link_bandwidth):
     flops = (8 if backward else 4) * b * d * f / n
     if how == "data parallel" and not backward:
         return flops / flops_per_s, 0.0
     numbers = 2 * d * f if how == "data parallel" else b * d
-    return flops / flops_per_s, 2 * (n - 1) / n * 2 * numbers / (2 * link)
+    return flops / flops_per_s, 2 * (n - 1) / n * 2 * numbers / (2 * link_bandwidth)
 
 
 @layer_seconds.cases
@@ -682,53 +682,53 @@ def _(draw):
                 "f": f,
                 "n": (8, 4, 2)[k // 3 % 3],
                 "flops_per_s": _one_of(draw, (4.6e14, 2e14)),
-                "link": _one_of(draw, (9e10, 5e10)),
+                "link_bandwidth": _one_of(draw, (9e10, 5e10)),
             }
         )
 
 
 @layer_seconds.mistake
-def backward_as_cheap_as_forward(how, backward, b, d, f, n, flops_per_s, link):
+def backward_as_cheap_as_forward(how, backward, b, d, f, n, flops_per_s, link_bandwidth):
     """The backward pass was given the FLOPs of the forward pass. For every product forward it has two: one for
     the gradient of the activations, one for that of the weights."""
-    math_s, wire_s = _layer_seconds(how, backward, b, d, f, n, flops_per_s, link)
+    math_s, wire_s = _layer_seconds(how, backward, b, d, f, n, flops_per_s, link_bandwidth)
     return math_s / (2 if backward else 1), wire_s
 
 
 @layer_seconds.mistake
-def both_passes_at_once(how, backward, b, d, f, n, flops_per_s, link):
+def both_passes_at_once(how, backward, b, d, f, n, flops_per_s, link_bandwidth):
     """Those are the FLOPs of forward and backward together. Only one of the two is asked for: 4BDF forward, and
     twice as much backward, for the whole layer."""
-    _, wire_s = _layer_seconds(how, backward, b, d, f, n, flops_per_s, link)
+    _, wire_s = _layer_seconds(how, backward, b, d, f, n, flops_per_s, link_bandwidth)
     return 12 * b * d * f / n / flops_per_s, wire_s
 
 
 @layer_seconds.mistake
-def one_device_did_it_all(how, backward, b, d, f, n, flops_per_s, link):
+def one_device_did_it_all(how, backward, b, d, f, n, flops_per_s, link_bandwidth):
     """These are the FLOPs of the whole layer. n devices share them, whichever way the layer is divided."""
-    math_s, wire_s = _layer_seconds(how, backward, b, d, f, n, flops_per_s, link)
+    math_s, wire_s = _layer_seconds(how, backward, b, d, f, n, flops_per_s, link_bandwidth)
     return n * math_s, wire_s
 
 
 @layer_seconds.mistake
-def used_one_direction(how, backward, b, d, f, n, flops_per_s, link):
-    """`link` is the bandwidth in one direction. On a ring every device has a neighbour on either side, and sends
+def used_one_direction(how, backward, b, d, f, n, flops_per_s, link_bandwidth):
+    """`link_bandwidth` is that of one direction. On a ring every device has a neighbour on either side, and sends
     half of its bytes each way: which bandwidth is that together? (A published tutorial has this slip.)"""
-    math_s, wire_s = _layer_seconds(how, backward, b, d, f, n, flops_per_s, link)
+    math_s, wire_s = _layer_seconds(how, backward, b, d, f, n, flops_per_s, link_bandwidth)
     return math_s, 2 * wire_s
 
 
 @layer_seconds.mistake
-def two_flops_for_one(how, backward, b, d, f, n, flops_per_s, link):
+def two_flops_for_one(how, backward, b, d, f, n, flops_per_s, link_bandwidth):
     """It is half of the FLOPs. A multiplication and an addition are two; a layer has two products, and both count.
     Which of the twos is missing?"""
-    math_s, wire_s = _layer_seconds(how, backward, b, d, f, n, flops_per_s, link)
+    math_s, wire_s = _layer_seconds(how, backward, b, d, f, n, flops_per_s, link_bandwidth)
     return math_s / 2, wire_s
 
 
 @layer_seconds.mistake
-def sent_in_the_wrong_pass(how, backward, b, d, f, n, flops_per_s, link):
+def sent_in_the_wrong_pass(how, backward, b, d, f, n, flops_per_s, link_bandwidth):
     """Data parallelism sends nothing forward: devices differ in their rows, and rows do not meet until the
     gradients are added up. Tensor parallelism sends the same both ways."""
-    math_s, wire_s = _layer_seconds(how, backward, b, d, f, n, flops_per_s, link)
-    return math_s, wire_s or _layer_seconds(how, True, b, d, f, n, flops_per_s, link)[1]
+    math_s, wire_s = _layer_seconds(how, backward, b, d, f, n, flops_per_s, link_bandwidth)
+    return math_s, wire_s or _layer_seconds(how, True, b, d, f, n, flops_per_s, link_bandwidth)[1]

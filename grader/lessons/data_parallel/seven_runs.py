@@ -20,6 +20,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.meshes import make_mesh, put
 from grader.arrays.ratios import ratios
 from grader.exercises import Case, TableExercise
+from grader.renamed import renamed
 
 MESH = {"data": 4, "model": 2}
 BOTH = tuple(MESH)
@@ -195,7 +196,7 @@ def runs() -> Runs:
 # Which is which, found as a student would: by experiments.
 
 
-def copies(tree: Any) -> int:
+def distinct_replicas(tree: Any) -> int:
     """How many different versions of these arrays, which should be the same on all devices, there are."""
     first = jax.tree.leaves(tree)[0]
     return len({np.asarray(shard.data).tobytes() for shard in first.addressable_shards})
@@ -210,7 +211,7 @@ def _right(run: str, **experiment: bool) -> bool:
 def identified(run: str) -> str:
     """Which wrong program a run is, from what it does."""
     (loss, gradients), (due, _) = runs().gradients(run), runs().gradients(TRUTH)
-    if (versions := copies(gradients)) > 1:
+    if (versions := distinct_replicas(gradients)) > 1:
         return "never synchronised" if versions == 8 else "averaged over one axis"
     for name, experiment in (
         ("same dropout masks", {"dropout": False}),
@@ -289,3 +290,11 @@ def a_constant_for_copies(run):
     """Look at the copies first. Where the devices hold different gradients, the first one's are shown, and they are no
     fixed multiple of the right ones; a sum taken once too often is the same multiple everywhere."""
     return _swapped(run, "never synchronised", "sum taken for the mean")
+
+
+# Until the next version.
+_OLD_NAMES = {"copies": "distinct_replicas"}
+
+
+def __getattr__(name: str) -> Any:
+    return renamed(__name__, _OLD_NAMES, name)

@@ -17,38 +17,38 @@ from grader.lessons.shared import bytes_sent, sharding
 
 # A layout of its own for the result: what the older tutorials did with a constraint.
 
-relaid = ProgramExercise("relaid", points=2, reference=lambda a: a + 1, by_compiler=True)
+resharded = ProgramExercise("resharded", points=2, reference=lambda a: a + 1, by_compiler=True)
 
 
-@relaid.cases
+@resharded.cases
 def _(draw: Draw) -> Case:
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
     return Case({"a": draw.array(i, j, spec=P("x", "y"))}, mesh, out=P("y", "x"), explicit=True)
 
 
-@relaid.mistake
+@resharded.mistake
 def constrained(a, *, mesh):
     """`with_sharding_constraint` is a hint to a compiler that may choose, as on an Auto mesh. On an Explicit one there
     is nothing to hint at: the type already says how an array is laid out. Which function lays it out otherwise?"""
     return jax.lax.with_sharding_constraint(a + 1, sharding(mesh, "y", "x"))
 
 
-@relaid.mistake
+@resharded.mistake
 def relaid_by_a_bare_spec(a, *, mesh):
     """A bare P names axes, but not of which mesh. `jax.set_mesh` puts a mesh into the context, and here nobody has
     called it. What is it that names a mesh and a P together?"""
     return reshard(a + 1, P("y", "x"))
 
 
-@relaid.mistake
+@resharded.mistake
 def left_in_place(a, *, mesh):
     """The result has the type of the operand: adding one does not move anything, and `reshard` moves nothing in place,
     but *returns* the array in its new layout. The exercise wants the rows cut over y and the columns over x."""
     return a + 1
 
 
-@relaid.mistake
+@resharded.mistake
 def laid_out_transposed(a, *, mesh):
     """The layout that was wanted cuts rows over y and columns over x: the blocks move, the entries keep their place in
     the array. `.T` moves the entries too. Did you mean the array's transpose, or its layout's?"""

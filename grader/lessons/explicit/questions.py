@@ -429,7 +429,7 @@ DEFERRED = {
     "jnp.cos(p)": lambda p, whole, done: jnp.cos(p),
     "p * p": lambda p, whole, done: p * p,
     "p + N": lambda p, whole, done: p + whole,
-    "reshard(p, whole)": lambda p, whole, done: reshard(p, done),
+    "reshard(p, replicated)": lambda p, whole, done: reshard(p, done),
 }
 
 
@@ -488,7 +488,7 @@ def refused_to_add(step):
 def refused_to_finish(step):
     """`reshard` is exactly what completes the sum: from parts over x to a layout without them, with an all_reduce or a
     reduce_scatter."""
-    return "no" if step == "reshard(p, whole)" else None
+    return "no" if step == "reshard(p, replicated)" else None
 
 
 # A mesh over one half of the devices.

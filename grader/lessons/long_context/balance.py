@@ -91,13 +91,13 @@ def _listed(ids, labels, positions):
     return {"ids": list(map(int, ids)), "labels": list(map(int, labels)), "positions": list(map(int, positions))}
 
 
-def _ordered(text, order):
-    text, order = np.asarray(text), np.asarray(order)
-    return _listed(text[order], text[order + 1], order)
+def _ordered(tokens, order):
+    tokens, order = np.asarray(tokens), np.asarray(order)
+    return _listed(tokens[order], tokens[order + 1], order)
 
 
-def _in_zigzag(text, n):
-    return _ordered(text, positions_of(len(text) - 1, n, "zig-zag").ravel())
+def _in_zigzag(tokens, n):
+    return _ordered(tokens, positions_of(len(tokens) - 1, n, "zig-zag").ravel())
 
 
 zigzag = FunctionExercise("zigzag", points=4, reference=_in_zigzag)
@@ -107,70 +107,70 @@ zigzag = FunctionExercise("zigzag", points=4, reference=_in_zigzag)
 def _(draw):
     """Every token once; then tokens that come again, with others behind them."""
     for n, chunk, alike in ((2, 2, 1), (4, 1, 1), (3, 2, 1), (4, 3, 3)):
-        yield Case({"text": draw.rng.permutation(np.arange(10, 11 + 2 * n * chunk) // alike), "n": n})
+        yield Case({"tokens": draw.rng.permutation(np.arange(10, 11 + 2 * n * chunk) // alike), "n": n})
 
 
 @zigzag.mistake
-def labels_from_the_new_order(text, n):
+def labels_from_the_new_order(tokens, n):
     """Each label is the token that comes next in the *new* order. Where two chunks meet there that do not in the text,
     a token is to predict one from somewhere else. The loss falls all the same. What is the next token of the *text*?"""
-    found = _in_zigzag(text, n)
-    return found | {"labels": [*found["ids"][1:], int(text[-1])]}
+    found = _in_zigzag(tokens, n)
+    return found | {"labels": [*found["ids"][1:], int(tokens[-1])]}
 
 
 @zigzag.mistake
-def labels_left_behind(text, n):
+def labels_left_behind(tokens, n):
     """The tokens changed places and the labels did not: nearly every token is to predict one that follows another.
     What belongs to a token goes with it."""
-    return _in_zigzag(text, n) | {"labels": [int(token) for token in text[1:]]}
+    return _in_zigzag(tokens, n) | {"labels": [int(token) for token in tokens[1:]]}
 
 
 @zigzag.mistake
-def positions_left_behind(text, n):
+def positions_left_behind(tokens, n):
     """The positions count from 0 in the new order. Then the mask hides what it should show, and a rotary embedding
     turns by wrong angles. A token keeps the position that it has in the text."""
-    return _in_zigzag(text, n) | {"positions": list(range(len(text) - 1))}
+    return _in_zigzag(tokens, n) | {"positions": list(range(len(tokens) - 1))}
 
 
 @zigzag.mistake
-def labels_are_the_tokens(text, n):
+def labels_are_the_tokens(tokens, n):
     """Each token's label is the token itself: that is easily learned, and nothing is. The label is the token after
     it."""
-    found = _in_zigzag(text, n)
+    found = _in_zigzag(tokens, n)
     return found | {"labels": found["ids"]}
 
 
 @zigzag.mistake
-def never_reordered(text, n):
+def never_reordered(tokens, n):
     """The tokens stand as they stood: device 0 still has the first ones. Which two chunks of 2n does device d get?"""
-    return _ordered(text, range(len(text) - 1))
+    return _ordered(tokens, range(len(tokens) - 1))
 
 
 @zigzag.mistake
-def round_robin(text, n):
+def round_robin(tokens, n):
     """Device d got the chunks d and n + d. Then the last device has the last chunk of both halves. Its second chunk is
     to be counted from the other end."""
-    chunks = np.arange(len(text) - 1).reshape(2, n, -1)
-    return _ordered(text, chunks.transpose(1, 0, 2).ravel())
+    chunks = np.arange(len(tokens) - 1).reshape(2, n, -1)
+    return _ordered(tokens, chunks.transpose(1, 0, 2).ravel())
 
 
 @zigzag.mistake
-def one_chunk_off(text, n):
+def one_chunk_off(tokens, n):
     """The second chunk is counted from the end, but from one too far: the last of 2n chunks has the number 2n − 1."""
-    chunks = np.arange(len(text) - 1).reshape(2 * n, -1)
-    return _ordered(text, np.concatenate([np.concatenate([chunks[d], chunks[-d]]) for d in range(n)]))
+    chunks = np.arange(len(tokens) - 1).reshape(2 * n, -1)
+    return _ordered(tokens, np.concatenate([np.concatenate([chunks[d], chunks[-d]]) for d in range(n)]))
 
 
 @zigzag.mistake
-def places_on_the_device(text, n):
+def places_on_the_device(tokens, n):
     """Ids and labels are right; the positions count within a device's own piece. A position is the token's place in
     the *text*, by which masks and rotations go: it travels with the token."""
-    return _in_zigzag(text, n) | {"positions": list(range((len(text) - 1) // n)) * n}
+    return _in_zigzag(tokens, n) | {"positions": list(range((len(tokens) - 1) // n)) * n}
 
 
 @zigzag.mistake
-def second_chunk_backwards(text, n):
+def second_chunk_backwards(tokens, n):
     """The chunks are the right ones, but within the second of each device the tokens run backwards. The *chunks* go to
     and fro, the tokens in a chunk stay as they are."""
-    chunks = np.arange(len(text) - 1).reshape(2 * n, -1)
-    return _ordered(text, np.concatenate([np.concatenate([chunks[d], chunks[-1 - d][::-1]]) for d in range(n)]))
+    chunks = np.arange(len(tokens) - 1).reshape(2 * n, -1)
+    return _ordered(tokens, np.concatenate([np.concatenate([chunks[d], chunks[-1 - d][::-1]]) for d in range(n)]))

@@ -374,13 +374,13 @@ def only_two_stages(batches, weights):
 
 
 def _where_it_runs():
-    front, fresh = lab()["front"], lab()["fresh"]
+    front, fresh = lab()["first_half"], lab()["fresh"]
     return "on the committed one's devices" if (fresh + front).devices() == front.devices() else "on the default device"
 
 
 def _what_must_agree():
     """Change the layout, then the order, and see which of the two is too much."""
-    layouts, orders = runs("whole + copies"), runs("whole + backwards")
+    layouts, orders = runs("sharded + replicated"), runs("sharded + backwards")
     return {("runs", "error"): "their order", ("error", "runs"): "their specs", ("runs", "runs"): "nothing"}.get(
         (layouts, orders), "both"
     )
@@ -388,7 +388,7 @@ def _what_must_agree():
 
 def _leads_to_other_devices():
     """Who brings a result there. (JAX 0.7's reshard raises nothing here, and leaves the array where it was.)"""
-    front, there = lab()["front_explicit"], lab()["there_explicit"]
+    front, there = lab()["first_half_explicit"], lab()["second_half_sharding_explicit"]
     arrived = []
     for name, way in {"device_put": jax.device_put, "reshard": jax.sharding.reshard}.items():
         with contextlib.suppress(ValueError):
@@ -421,20 +421,20 @@ placement_claims.rows(CLAIMS)
 
 @placement_claims.mistake
 def the_default_device_decides(row):
-    """Where was `front + fresh`, above? What you placed decides, and what you did not place follows."""
+    """Where was `first_half + fresh`, above? What you placed decides, and what you did not place follows."""
     return believed(row, "on the default device", "policy")
 
 
 @placement_claims.mistake
 def specs_must_agree(row):
-    """Two specs over one list of devices are two layouts: the compiler brings them together. Think of `whole +
-    copies`."""
+    """Two specs over one list of devices are two layouts: the compiler brings them together. Think of `sharded +
+    replicated`."""
     return believed(row, "their specs", "same_devices")
 
 
 @placement_claims.mistake
 def devices_are_a_set(row):
-    """`whole` and `backwards` are on the same eight devices. May they meet?"""
+    """`sharded` and `backwards` are on the same eight devices. May they meet?"""
     return believed(row, "nothing", "same_devices")
 
 

@@ -45,20 +45,20 @@ def lab():
         "v": v,
         "fresh": jnp.arange(8.0),
         "alone": jax.device_put(v, jax.devices()[0]),
-        "whole": put(v, line(*EVERYONE), "x"),
-        "copies": put(v, line(*EVERYONE)),
-        "front": put(v, line(*FRONT), "x"),
-        "rear": put(v, second, "x"),
+        "sharded": put(v, line(*EVERYONE), "x"),
+        "replicated": put(v, line(*EVERYONE)),
+        "first_half": put(v, line(*FRONT), "x"),
+        "second_half": put(v, second, "x"),
         "backwards": put(v, line(*TURNED), "x"),
         "winding": put(v, line(*RING), "x"),
         "tall": put(v, grid(4, 2), "x"),
         "wide": put(v, grid(2, 4), "x"),
         "tall_explicit": put(v, grid(4, 2, True), "x"),
         "wide_explicit": put(v, grid(2, 4, True), "x"),
-        "front_explicit": put(v, line(*FRONT, explicit=True), "x"),
-        "there_explicit": NamedSharding(line(*REAR, explicit=True), P("x")),
+        "first_half_explicit": put(v, line(*FRONT, explicit=True), "x"),
+        "second_half_sharding_explicit": NamedSharding(line(*REAR, explicit=True), P("x")),
         "explicit": line(*EVERYONE, explicit=True),
-        "there": NamedSharding(second, P("x")),
+        "second_half_sharding": NamedSharding(second, P("x")),
     }
     return {"jax": jax, "jnp": jnp, "np": np, "NamedSharding": NamedSharding, "P": P, **arrays}
 
@@ -83,10 +83,10 @@ def runs(row):
 HOLDERS = (
     "v",
     "jnp.arange(8)",
-    "copies",
-    "front",
-    "whole[0]",
-    "jax.device_put(front, there)",
+    "replicated",
+    "first_half",
+    "sharded[0]",
+    "jax.device_put(first_half, second_half_sharding)",
 )
 
 
@@ -121,33 +121,33 @@ def spread_a_fresh_array(row):
 @who_holds_it.mistake
 def copies_on_one_device(row):
     """`P()` cuts nothing: every device of the *mesh* holds the whole. How many copies are that?"""
-    return believed(row, [0], "copies")
+    return believed(row, [0], "replicated")
 
 
 @who_holds_it.mistake
 def one_entry_on_one_device(row):
     """A program runs on all devices of the mesh that its operand is on, and its result is on all of them, however
     small. Who holds a copy of a single number, when nothing is cut?"""
-    return believed(row, [0], "whole[0]")
+    return believed(row, [0], "sharded[0]")
 
 
 @who_holds_it.mistake
 def used_the_whole_machine(row):
     """That mesh has only four of the devices. The other four hold nothing of the array and take no part in what
     is computed from it."""
-    return believed(row, list(EVERYONE), "front")
+    return believed(row, list(EVERYONE), "first_half")
 
 
 @who_holds_it.mistake
 def left_it_where_it_was(row):
-    """Those are the devices of `front` itself. `device_put` returns a *new* array: where is that one?"""
-    return believed(row, list(FRONT), "jax.device_put(front, there)")
+    """Those are the devices of `first_half` itself. `device_put` returns a *new* array: where is that one?"""
+    return believed(row, list(FRONT), "jax.device_put(first_half, second_half_sharding)")
 
 
 @who_holds_it.mistake
 def counted_both_arrays(row):
-    """`front` stays where it is, yes. The question is about the array that `device_put` returns."""
-    return believed(row, list(EVERYONE), "jax.device_put(front, there)")
+    """`first_half` stays where it is, yes. The question is about the array that `device_put` returns."""
+    return believed(row, list(EVERYONE), "jax.device_put(first_half, second_half_sharding)")
 
 
 # Committed or not?
@@ -155,10 +155,10 @@ def counted_both_arrays(row):
 STATUS = (
     "jax.device_put(v)",
     "jax.device_put(v, jax.devices()[0])",
-    "jnp.zeros(front.shape)",
-    "jnp.ones_like(front)",
-    "front + fresh",
-    "jnp.asarray(np.asarray(front))",
+    "jnp.zeros(first_half.shape)",
+    "jnp.ones_like(first_half)",
+    "first_half + fresh",
+    "jnp.asarray(np.asarray(first_half))",
 )
 
 
@@ -174,7 +174,7 @@ commit_status.rows(STATUS)
 def to_be_somewhere_is_to_be_committed(row):
     """It is on a device, but nobody said on which: JAX chose. Committed is what *you* have placed, or what
     was computed from that."""
-    return believed(row, True, "jnp.zeros(front.shape)")
+    return believed(row, True, "jnp.zeros(first_half.shape)")
 
 
 @commit_status.mistake
@@ -193,31 +193,31 @@ def the_default_device_needs_no_commitment(row):
 def ones_like_is_fresh(row):
     """So it was in older versions, and so older tutorials say. Today it takes over more of its model than shape
     and dtype: print its sharding."""
-    return believed(row, False, "jnp.ones_like(front)")
+    return believed(row, False, "jnp.ones_like(first_half)")
 
 
 @commit_status.mistake
 def results_are_free(row):
     """The result of a program stays where the committed operand made it run, and is committed there: one
     committed operand is enough."""
-    return believed(row, False, "front + fresh")
+    return believed(row, False, "first_half + fresh")
 
 
 @commit_status.mistake
 def numpy_remembers(row):
     """On its way through NumPy the array became plain numbers on the host. Nothing there remembers devices."""
-    return believed(row, True, "jnp.asarray(np.asarray(front))")
+    return believed(row, True, "jnp.asarray(np.asarray(first_half))")
 
 
 # May these meet?
 
 MEETINGS = (
-    "whole + v",
-    "whole + copies",
-    "whole + alone",
-    "whole + backwards",
+    "sharded + v",
+    "sharded + replicated",
+    "sharded + alone",
+    "sharded + backwards",
     "tall + wide",
-    "front + jnp.ones_like(rear)",
+    "first_half + jnp.ones_like(second_half)",
 )
 
 will_it_run = TableExercise("will_it_run", points=4, reference=runs)
@@ -228,28 +228,28 @@ will_it_run.rows(MEETINGS)
 def numpy_must_be_put_first(row):
     """A NumPy array is as free as an uncommitted one: JAX brings it to wherever the program runs. (That costs a
     trip from the host each time.)"""
-    return believed(row, "error", "whole + v")
+    return believed(row, "error", "sharded + v")
 
 
 @will_it_run.mistake
 def layouts_must_agree(row):
     """Same devices, same order: these are two layouts on one mesh, and the compiler knows how to bring them
     together."""
-    return believed(row, "error", "whole + copies")
+    return believed(row, "error", "sharded + replicated")
 
 
 @will_it_run.mistake
 def some_devices_in_common(row):
     """That they share devices is not enough. A program runs on one list of devices, and each committed operand
     must be on exactly that list."""
-    return believed(row, "runs", "whole + alone")
+    return believed(row, "runs", "sharded + alone")
 
 
 @will_it_run.mistake
 def order_does_not_matter(row):
     """The same eight devices, but in another order: which device holds the first entry of each? A mesh is a
     list, not a set."""
-    return believed(row, "runs", "whole + backwards")
+    return believed(row, "runs", "sharded + backwards")
 
 
 @will_it_run.mistake
@@ -260,9 +260,9 @@ def mesh_shapes_must_agree(row):
 
 @will_it_run.mistake
 def ones_like_goes_anywhere(row):
-    """Older tutorials show this as an example of what may be mixed. Where is `jnp.ones_like(rear)` today,
+    """Older tutorials show this as an example of what may be mixed. Where is `jnp.ones_like(second_half)` today,
     and is it committed?"""
-    return believed(row, "runs", "front + jnp.ones_like(rear)")
+    return believed(row, "runs", "first_half + jnp.ones_like(second_half)")
 
 
 # Which entry does a device hold, when the devices come in another order?
@@ -273,7 +273,7 @@ ORDER = (
     "winding on device 4",
     "winding on device 1",
     "np.asarray(backwards)[0]",
-    "jax.device_put(backwards, whole.sharding) on device 0",
+    "jax.device_put(backwards, sharded.sharding) on device 0",
 )
 
 
@@ -336,19 +336,19 @@ def read_backwards(row):
 @device_order.mistake
 def nothing_moves_between_orders(row):
     """`device_put` to a mesh with another order changes who holds what, and so it moves data. Who holds the
-    first entry of `whole`?"""
-    return believed(row, 70, "jax.device_put(backwards, whole.sharding) on device 0")
+    first entry of `sharded`?"""
+    return believed(row, 70, "jax.device_put(backwards, sharded.sharding) on device 0")
 
 
 # What may stand inside jit?
 
 INSIDE = (
-    "jax.device_put(jax.jit(jnp.sin)(front), there)",
-    "jax.jit(lambda a: jax.device_put(a, there))(front)",
-    "jax.jit(jnp.sin, out_shardings=there)(front)",
-    "jax.jit(lambda a: jax.device_put(a, NamedSharding(front.sharding.mesh, P())))(front)",
-    "jax.jit(lambda a: jax.device_put(a, there))(fresh)",
-    "jax.jit(lambda a: jax.device_put(a, backwards.sharding))(whole)",
+    "jax.device_put(jax.jit(jnp.sin)(first_half), second_half_sharding)",
+    "jax.jit(lambda a: jax.device_put(a, second_half_sharding))(first_half)",
+    "jax.jit(jnp.sin, out_shardings=second_half_sharding)(first_half)",
+    "jax.jit(lambda a: jax.device_put(a, NamedSharding(first_half.sharding.mesh, P())))(first_half)",
+    "jax.jit(lambda a: jax.device_put(a, second_half_sharding))(fresh)",
+    "jax.jit(lambda a: jax.device_put(a, backwards.sharding))(sharded)",
 )
 
 inside_jit = TableExercise("inside_jit", points=2, reference=runs)
@@ -357,8 +357,8 @@ inside_jit.rows(INSIDE)
 
 @inside_jit.mistake
 def a_program_can_move_its_data(row):
-    """One compiled program runs on one list of devices. `front` is committed to four of them, and `there` names
-    four others: which list should it be?"""
+    """One compiled program runs on one list of devices. `first_half` is committed to four of them, and
+    `second_half_sharding` names four others: which list should it be?"""
     return believed(row, "runs", INSIDE[1])
 
 
@@ -396,12 +396,12 @@ def a_set_is_enough(row):
 # How does it travel? JAX's transfer guards see every transfer by the runtime, and none inside a program.
 
 TRAVELS = (
-    "jax.device_put(front, front.sharding)",
-    "jax.device_put(front, there)",
-    "jax.device_put(front, NamedSharding(there.mesh, P()))",
-    "jax.device_put(alone, there)",
-    "jax.jit(lambda a: a, out_shardings=copies.sharding)(whole)",
-    "jax.device_put(np.asarray(front), there)",
+    "jax.device_put(first_half, first_half.sharding)",
+    "jax.device_put(first_half, second_half_sharding)",
+    "jax.device_put(first_half, NamedSharding(second_half_sharding.mesh, P()))",
+    "jax.device_put(alone, second_half_sharding)",
+    "jax.jit(lambda a: a, out_shardings=replicated.sharding)(sharded)",
+    "jax.device_put(np.asarray(first_half), second_half_sharding)",
 )
 STAYS, BETWEEN, HOST, INSIDE_A_PROGRAM = "not at all", "between devices", "through the host", "in a program"
 
@@ -428,44 +428,44 @@ WAYS = {
     "is it here?",
     INSIDE_A_PROGRAM: "In a program: a compiled one moves the data. Which function in this line compiles one?",
 }
-how_it_travels = TableExercise("how_it_travels", points=4, reference=_travels, options=WAYS)
-how_it_travels.rows(TRAVELS)
+transfer_path = TableExercise("transfer_path", points=4, reference=_travels, options=WAYS)
+transfer_path.rows(TRAVELS)
 
 
-@how_it_travels.mistake
+@transfer_path.mistake
 def every_put_copies(row):
     """It is there already, laid out like this. Compare with `is`: do you get another array?"""
     return believed(row, BETWEEN, TRAVELS[0])
 
 
-@how_it_travels.mistake
+@transfer_path.mistake
 def every_way_leads_through_the_host(row):
     """A device holds what is needed here: the very block, or all of the array, from which it can cut one. Then each
     block goes straight to its new device."""
     return believed(row, HOST, TRAVELS[1], TRAVELS[3])
 
 
-@how_it_travels.mistake
+@transfer_path.mistake
 def device_put_never_needs_the_host(row):
     """No device has the block that another one is to get: blocks have to be cut anew or put together, and the
     devices have no program in common that could do it. Who is left?"""
     return believed(row, BETWEEN, TRAVELS[2])
 
 
-@how_it_travels.mistake
+@transfer_path.mistake
 def jit_needs_the_host(row):
     """A compiled program changes the layout with collectives, among its own devices: the runtime transfers
     nothing."""
     return believed(row, HOST, TRAVELS[4])
 
 
-@how_it_travels.mistake
+@transfer_path.mistake
 def jit_does_not_move(row):
     """Nobody calls `device_put`, but the layout changes, and so data move: by a collective, inside the program."""
     return believed(row, STAYS, TRAVELS[4])
 
 
-@how_it_travels.mistake
+@transfer_path.mistake
 def numpy_is_no_detour(row):
     """`np.asarray` gives an array of NumPy's, in the host's memory. What is put on devices then comes from there."""
     return believed(row, BETWEEN, TRAVELS[5])

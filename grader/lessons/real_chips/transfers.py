@@ -12,14 +12,14 @@ SCATTER = "all-reduce-scatter fusion"
 OTHERS = ("fusion", "copy-start", "copy-done", "all-to-all")  # of none of the four kinds that are counted
 
 
-def _counted(lines, turns):
+def _counted(lines, iterations):
     """Collectives of the whole program; lines inside the loop begin with two blanks."""
     found: Counter[str] = Counter()
     for line in lines:
         name = line.strip().removesuffix("-start")
         if name in (*KINDS, SCATTER):
             kind = "reduce-scatter" if name == SCATTER else name
-            found[kind] += turns if line.startswith("  ") else 1
+            found[kind] += iterations if line.startswith("  ") else 1
     return dict(found)
 
 
@@ -48,59 +48,59 @@ def _lines(rng, many):
 def _(draw):
     """The step of part 3, and ten programs made up, with every kind inside the loop and outside of it."""
     step = ["fusion", "  all-gather", "  all-gather-start", "  fusion", "  all-gather-done", f"  {SCATTER}", "  fusion"]
-    yield Case({"lines": [*step, "all-reduce-start", "all-reduce-done"], "turns": 6})
+    yield Case({"lines": [*step, "all-reduce-start", "all-reduce-done"], "iterations": 6})
     every = [f"{inside}{kind}" for inside in ("", "  ") for kind in (*KINDS, SCATTER)]
     for _ in range(10):
-        yield Case({"lines": _lines(draw.rng, 6) + every, "turns": int(draw.rng.integers(3, 33))})
+        yield Case({"lines": _lines(draw.rng, 6) + every, "iterations": int(draw.rng.integers(3, 33))})
 
 
-def _wrongly(lines, turns, *, done=False, loop=True, scatter="reduce-scatter"):
+def _wrongly(lines, iterations, *, done=False, loop=True, scatter="reduce-scatter"):
     found: Counter[str] = Counter()
     for line in lines:
         name = line.strip().removesuffix("-start")
         name = name.removesuffix("-done") if done else name
         if name in KINDS or name == SCATTER and scatter:
-            found[scatter if name == SCATTER else name] += turns if loop and line.startswith("  ") else 1
+            found[scatter if name == SCATTER else name] += iterations if loop and line.startswith("  ") else 1
     return dict(found)
 
 
 @chip_collectives.mistake
-def start_and_done_are_two(lines, turns):
+def start_and_done_are_two(lines, iterations):
     """A transfer that starts in one line and is waited for in another is one transfer. Which of the two lines do you
     count?"""
-    return _wrongly(lines, turns, done=True)
+    return _wrongly(lines, iterations, done=True)
 
 
 @chip_collectives.mistake
-def every_line_that_holds_the_name(lines, turns):
+def every_line_that_holds_the_name(lines, iterations):
     """Every line in which the name of a kind stands was counted: those that begin with it and go on otherwise, too.
     `all-gather-done` holds `all-gather`, and `all-reduce-scatter fusion` holds two names. Which lines begin one?"""
     found: Counter[str] = Counter()
     for line in lines:
         for kind in (*KINDS, "reduce-scatter"):
-            found[kind] += (turns if line.startswith("  ") else 1) * (kind in line)
+            found[kind] += (iterations if line.startswith("  ") else 1) * (kind in line)
     return {kind: count for kind, count in found.items() if count}
 
 
 @chip_collectives.mistake
-def a_loop_is_one_turn(lines, turns):
+def a_loop_is_one_turn(lines, iterations):
     """A line inside the loop is there once and runs in every turn. What does the text of a scan over 32 layers show of
     the layers' collectives?"""
-    return _wrongly(lines, turns, loop=False)
+    return _wrongly(lines, iterations, loop=False)
 
 
 @chip_collectives.mistake
-def looked_for_reduce_scatter_by_name(lines, turns):
+def looked_for_reduce_scatter_by_name(lines, iterations):
     """There are reduce-scatters in this program, and none is called so. What is an all-reduce of which each device
     keeps only its own slice?"""
-    return _wrongly(lines, turns, scatter="")
+    return _wrongly(lines, iterations, scatter="")
 
 
 @chip_collectives.mistake
-def took_the_fusion_for_an_all_reduce(lines, turns):
+def took_the_fusion_for_an_all_reduce(lines, iterations):
     """An `all-reduce-scatter fusion` sends half of what an all-reduce does: each device keeps its slice, and nobody
     gathers them again. Under which name does that count?"""
-    return _wrongly(lines, turns, scatter="all-reduce")
+    return _wrongly(lines, iterations, scatter="all-reduce")
 
 
 # What runs beside a transfer, in the order of a chip's schedule.

@@ -35,7 +35,7 @@ def steps_of_a_ring(rng: np.random.Generator) -> Question:
     return _steps(n, name, n - 1, why)
 
 
-@stretch("ring_all_reduce", "gather_both_ways")
+@stretch("ring_all_reduce", "bidirectional_all_gather")
 def steps_of_a_longer_ring(rng: np.random.Generator) -> Question:
     n = int(rng.choice([3, 4, 5, 6, 8]))
     name, answer, why = [
@@ -63,7 +63,7 @@ def bytes_of_a_ring_all_reduce(rng: np.random.Generator) -> Question:
     )
 
 
-@core("sum_for_some")
+@core("sum_on_even_devices")
 def hangs_or_finishes(rng: np.random.Generator) -> Question:
     body, answer, why = [
         (

@@ -641,12 +641,12 @@ def sent_whole_blocks(x, *, mesh):
 
 # Both ways at once: links carry in both directions.
 
-gather_both_ways = ProgramExercise(
-    "gather_both_ways", points=5, reference=lambda x: x, mesh_shapes=((4, 2), (3, 2), (8, 1), (2, 4), (1, 8))
+bidirectional_all_gather = ProgramExercise(
+    "bidirectional_all_gather", points=5, reference=lambda x: x, mesh_shapes=((4, 2), (3, 2), (8, 1), (2, 4), (1, 8))
 )
 
 
-@gather_both_ways.cases
+@bidirectional_all_gather.cases
 def _(draw):
     rows, columns = draw.lengths(2, divisible_by=1)
     # The block of the device opposite may come as two halves, one from each side: n sends of n - 1 blocks.
@@ -680,35 +680,35 @@ def both_ways(x, mesh, forward=0, backward=0, back=-1, sign=1):
     return on_ring(body, x, mesh, ROW, P())
 
 
-@gather_both_ways.mistake
+@bidirectional_all_gather.mistake
 def all_one_way(x, *, mesh):
     """All blocks went the same way, one after the other. A link carries in both directions at once, and a block from
     the device just behind you is one step away, not n - 1. How far is the farthest, if both ways are used?"""
     return gather_ring(x, mesh)
 
 
-@gather_both_ways.mistake
+@bidirectional_all_gather.mistake
 def middle_block_twice(x, *, mesh):
     """With an even number of devices the block of the device opposite came twice, once from each side. Count: n - 1
     blocks have to arrive, which is odd. How many from one side, how many from the other?"""
     return both_ways(x, mesh, backward=mesh.shape["x"] % 2 == 0)
 
 
-@gather_both_ways.mistake
+@bidirectional_all_gather.mistake
 def both_the_same_way(x, *, mesh):
     """The blocks from one side came twice, the second time in places where they do not belong. Do both streams go the
     same way? Which pairs send to the next device, and which to the one before?"""
     return both_ways(x, mesh, back=1)
 
 
-@gather_both_ways.mistake
+@bidirectional_all_gather.mistake
 def second_stream_misplaced(x, *, mesh):
     """The second stream was written where the first one's blocks belong. What comes from the device behind you after
     k steps: the number of its sender is your own plus k, or minus k?"""
     return both_ways(x, mesh, sign=-1)
 
 
-@gather_both_ways.mistake
+@bidirectional_all_gather.mistake
 def stopped_early(x, *, mesh):
     """A block is missing on every device: its place holds zeros. Forwards and backwards together must bring n - 1
     blocks. How many steps forwards, how many backwards, for n = 4?"""

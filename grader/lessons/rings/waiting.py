@@ -218,13 +218,13 @@ def open_ring(block):
     return lax.ppermute(block, "x", [(0, 1), (1, 2), (2, 3)])
 
 
-def each_its_own_turns(block):
+def different_num_steps(block):
     more = lambda carried: carried[0] < me() + 1  # noqa: E731
     turn = lambda carried: (carried[0] + 1, lax.ppermute(carried[1], "x", RING))  # noqa: E731
     return lax.while_loop(more, turn, (0, block))[1]
 
 
-def as_many_turns_for_all(block):
+def same_num_steps(block):
     most = lax.pmax(me() + 1, "x")
     more = lambda carried: carried[0] < most  # noqa: E731
     turn = lambda carried: (carried[0] + 1, lax.ppermute(carried[1], "x", RING))  # noqa: E731
@@ -235,7 +235,7 @@ def only_process_0_sums(block):
     return lax.psum(block, "x") if jax.process_index() == 0 else block
 
 
-BODIES = (one_branch, sum_then_branch, open_ring, each_its_own_turns, as_many_turns_for_all)
+BODIES = (one_branch, sum_then_branch, open_ring, different_num_steps, same_num_steps)
 
 
 def on_four(body):
@@ -300,14 +300,14 @@ def thought_it_waits_for_a_sender(body):
 def thought_loops_end_by_themselves(body):
     """Device 0 leaves the loop after one turn, device 3 after four. In the second turn ppermute waits for all four
     devices. Who is missing?"""
-    return _about(body, each_its_own_turns, says="finishes")
+    return _about(body, different_num_steps, says="finishes")
 
 
 @deadlock_or_not.mistake
 def thought_any_while_hangs(body):
     """How often a loop turns may be found out while the program runs, as long as every device finds the same number.
     What does pmax see to?"""
-    return _about(body, as_many_turns_for_all)
+    return _about(body, same_num_steps)
 
 
 @deadlock_or_not.mistake
@@ -328,10 +328,10 @@ def _left_waiting(calls):
     return {}
 
 
-who_waits = FunctionExercise("who_waits", points=4, reference=_left_waiting)
+blocked_devices = FunctionExercise("blocked_devices", points=4, reference=_left_waiting)
 
 
-@who_waits.cases
+@blocked_devices.cases
 def _(draw):
     names = draw.rng.permutation(["psum", "all_gather", "ppermute", "all_to_all"]).tolist()
     a, b, c, d = names
@@ -351,7 +351,7 @@ def _(draw):
         yield Case({"calls": [list(own) for own in calls]})
 
 
-@who_waits.mistake
+@blocked_devices.mistake
 def counted_the_calls(calls):
     """This is what comes out when those wait that make more calls than others, and nobody else. Two devices may call as
     often and still wait for each other: they must come to the *same* call at the same point. Walk through the lists
@@ -360,7 +360,7 @@ def counted_the_calls(calls):
     return {d: own[fewest] for d, own in enumerate(calls) if len(own) > fewest}
 
 
-@who_waits.mistake
+@blocked_devices.mistake
 def ignored_the_order(calls):
     """Where all devices make the same calls, only in another order, nobody waits here. Two devices that call the same
     two collectives in opposite orders wait for each other in the first."""
@@ -369,7 +369,7 @@ def ignored_the_order(calls):
     return _left_waiting(calls)
 
 
-@who_waits.mistake
+@blocked_devices.mistake
 def named_those_who_are_missing(calls):
     """These are the devices that do not come: they are done, and wait for nobody. Who stands in a collective that not
     all have come to?"""
@@ -377,7 +377,7 @@ def named_those_who_are_missing(calls):
     return {d: next(iter(waiting.values())) for d in range(len(calls)) if waiting and d not in waiting}
 
 
-@who_waits.mistake
+@blocked_devices.mistake
 def took_device_0_for_right(calls):
     """Only devices that differ from device 0 were named. Where one makes another call, or none, nobody goes on: device
     0 waits as well."""
@@ -385,14 +385,14 @@ def took_device_0_for_right(calls):
     return {d: call for d, call in waiting.items() if call != waiting.get(0)}
 
 
-@who_waits.mistake
+@blocked_devices.mistake
 def looked_at_the_first_call(calls):
     """Only the first call of each device was compared. When all have come to it they go on, to the second."""
     first = {d: own[0] for d, own in enumerate(calls) if own}
     return {} if len(first) == len(calls) and len(set(first.values())) == 1 else first
 
 
-@who_waits.mistake
+@blocked_devices.mistake
 def only_who_is_alone_waits(calls):
     """A device was said to wait only where no other one has come to the same call; two that met went on. A collective
     needs *all* of its devices: have all come to this one?"""
@@ -403,7 +403,7 @@ def only_who_is_alone_waits(calls):
     return {}
 
 
-@who_waits.mistake
+@blocked_devices.mistake
 def most_of_them_went_on(calls):
     """Only those were named who come to another call than most, as if the others had met and gone on. A collective
     needs *all* of its devices: who stands in the one that most have come to?"""
@@ -417,7 +417,7 @@ def most_of_them_went_on(calls):
     return {}
 
 
-@who_waits.mistake
+@blocked_devices.mistake
 def went_on_without_the_others(calls):
     """Devices that came to the same collective went on, though others never come to it. A collective needs *all* of its
     devices: who stands in the first one that not everybody calls?"""
@@ -432,12 +432,12 @@ def went_on_without_the_others(calls):
 
 # The repair: everybody computes the sum, and each chooses what it keeps.
 
-sum_for_some = ProgramExercise(
-    "sum_for_some", points=4, reference=lambda x: np.where(np.arange(len(x))[:, None] % 2 == 0, x.sum(0), x)
+sum_on_even_devices = ProgramExercise(
+    "sum_on_even_devices", points=4, reference=lambda x: np.where(np.arange(len(x))[:, None] % 2 == 0, x.sum(0), x)
 )
 
 
-@sum_for_some.cases
+@sum_on_even_devices.cases
 def _(draw):
     mesh = draw.mesh("x", "y")
     (length,) = draw.lengths(1, divisible_by=3)
@@ -448,7 +448,7 @@ def _chosen(body, x, mesh, check_vma=False):
     return jax.shard_map(body, mesh=mesh, in_specs=ROW, out_specs=ROW, check_vma=check_vma)(x)
 
 
-@sum_for_some.mistake
+@sum_on_even_devices.mistake
 def psum_in_a_branch(x, *, mesh, check_vma=False):
     """Some devices never come to the psum, and the others wait for them. All of them have to call it, also those that
     do not keep the sum. `jnp.where` computes both values and picks one."""
@@ -459,7 +459,7 @@ def psum_in_a_branch(x, *, mesh, check_vma=False):
     return _chosen(body, x, mesh, check_vma)
 
 
-@sum_for_some.mistake
+@sum_on_even_devices.mistake
 def summed_only_those_who_keep_it(x, *, mesh):
     """The sum lacks the rows of the odd devices. Everybody's row belongs in it; the choice comes after the psum."""
 
@@ -470,7 +470,7 @@ def summed_only_those_who_keep_it(x, *, mesh):
     return _chosen(body, x, mesh)
 
 
-@sum_for_some.mistake
+@sum_on_even_devices.mistake
 def counted_all_devices(x, *, mesh, check_vma=False):
     """Every second device of the whole mesh got the sum. It goes by the place along x alone: devices that differ in y
     hold copies of one row. Which number is that place?"""
@@ -481,21 +481,21 @@ def counted_all_devices(x, *, mesh, check_vma=False):
     return _chosen(body, x, mesh, check_vma)
 
 
-@sum_for_some.mistake
+@sum_on_even_devices.mistake
 def the_odd_ones_got_it(x, *, mesh):
     """The odd devices got the sum, and the even ones kept their rows. For which of them is your condition true, and
     what do these hold then?"""
     return _chosen(lambda row: jnp.where(me() % 2 == 0, row, lax.psum(row, "x")), x, mesh)
 
 
-@sum_for_some.mistake
+@sum_on_even_devices.mistake
 def zeros_for_the_others(x, *, mesh):
     """The odd devices hold zeros; they should keep their own rows. (In `jnp.where` the third argument is what stands
     where the condition is false.)"""
     return _chosen(lambda row: jnp.where(me() % 2 == 0, lax.psum(row, "x"), 0), x, mesh)
 
 
-@sum_for_some.mistake
+@sum_on_even_devices.mistake
 def everybody_got_it(x, *, mesh):
     """Every device holds the sum. The odd ones should keep what they had: where is the choice?"""
     return _chosen(lambda row: lax.psum(row, "x"), x, mesh)

@@ -482,16 +482,16 @@ def _count_layouts(rank, axes):
     return _count(rank, axes)
 
 
-count_layouts = FunctionExercise("count_layouts", points=3, reference=_count_layouts)
+count_shardings = FunctionExercise("count_shardings", points=3, reference=_count_layouts)
 
 
-@count_layouts.cases
+@count_shardings.cases
 def _(draw):
     for rank, axes in ((2, 2), (1, 1), (2, 1), (1, 2), (3, 1), (3, 2), (1, 3), (2, 3), (3, 3), (0, 2)):
         yield Case({"rank": rank, "axes": axes})
 
 
-@count_layouts.by_formula
+@count_shardings.by_formula
 def _chosen_axis_by_axis(rank, axes):
     total = 0
     for choice in itertools.product(range(rank + 1), repeat=axes):  # the last number: it cuts nothing
@@ -512,35 +512,35 @@ def _in_order(entries):
     return all(list(axes) == sorted(axes) for axes in entries)
 
 
-@count_layouts.mistake
+@count_shardings.mistake
 def forgot_the_order(rank, axes):
     """So many choices there are where each axis chooses a dimension, or none. But where two axes cut the same dimension
     their order matters: `P(("x", "y"))` and `P(("y", "x"))` give some devices different rows."""
     return (rank + 1) ** axes
 
 
-@count_layouts.mistake
+@count_shardings.mistake
 def let_dimensions_choose(rank, axes):
     """So many there are if every dimension chooses an axis, or none. Then two dimensions may choose the same axis,
     which JAX refuses, and no dimension can have two. Let the *axes* choose: how many dimensions can an axis cut?"""
     return (axes + 1) ** rank
 
 
-@count_layouts.mistake
+@count_shardings.mistake
 def multiplied_dimensions_and_axes(rank, axes):
     """Dimensions times axes counts the layouts in which exactly one axis cuts something. Several axes may cut, each its
     own dimension or the same one, and an axis may cut nothing."""
     return rank * axes
 
 
-@count_layouts.mistake
+@count_shardings.mistake
 def made_every_axis_cut(rank, axes):
     """So many choices there are where each axis must choose a dimension. It may also cut none: then the devices along
     it hold copies."""
     return rank**axes
 
 
-@count_layouts.mistake
+@count_shardings.mistake
 def ordered_what_cuts_nothing(rank, axes):
     """The axes that cut nothing were counted in every order, too. Order matters among axes that cut the same dimension:
     why does it not matter among those that cut none?"""
@@ -548,14 +548,14 @@ def ordered_what_cuts_nothing(rank, axes):
     return sum(math.prod(math.factorial(choice.count(k)) for k in range(rank + 1)) for choice in choices)
 
 
-@count_layouts.mistake
+@count_shardings.mistake
 def left_out_tuples(rank, axes):
     """These are the layouts in which a dimension is cut by one axis at most. What about entries such as
     `("x", "y")`?"""
     return _counted(rank, axes, lambda entries: all(len(e) < 2 for e in entries))
 
 
-@count_layouts.mistake
+@count_shardings.mistake
 def put_tuples_only_first(rank, axes):
     """So many there are if only the first dimension may have several axes, and in one order. The other dimensions can
     be cut over several axes just as well."""

@@ -29,21 +29,23 @@ SHAPE = (16, 8)  # of the arrays in most questions, float32
 @functools.lru_cache
 def _arrays() -> dict[str, jax.Array]:
     fresh = jnp.ones(SHAPE, jnp.float32)
-    return {"fresh": fresh, "cut": put(np.ones(SHAPE, np.float32), P("y"), make_mesh(MESH))}
+    return {"fresh": fresh, "sharded": put(np.ones(SHAPE, np.float32), P("y"), make_mesh(MESH))}
 
 
 ATTRIBUTES: dict[str, Callable[[jax.Array, jax.Array], object]] = {
-    "len(cut.devices())": lambda fresh, cut: len(cut.devices()),
-    "cut.shape": lambda fresh, cut: cut.shape,
-    "len(cut.addressable_shards)": lambda fresh, cut: len(cut.addressable_shards),
-    "cut.addressable_shards[5].data.shape": lambda fresh, cut: cut.addressable_shards[5].data.shape,
-    "cut.is_fully_replicated": lambda fresh, cut: cut.is_fully_replicated,
-    "jnp.sin(cut).addressable_shards[5].data.shape": lambda fresh, cut: jnp.sin(cut).addressable_shards[5].data.shape,
+    "len(sharded.devices())": lambda fresh, sharded: len(sharded.devices()),
+    "sharded.shape": lambda fresh, sharded: sharded.shape,
+    "len(sharded.addressable_shards)": lambda fresh, sharded: len(sharded.addressable_shards),
+    "sharded.addressable_shards[5].data.shape": lambda fresh, sharded: sharded.addressable_shards[5].data.shape,
+    "sharded.is_fully_replicated": lambda fresh, sharded: sharded.is_fully_replicated,
+    "jnp.sin(sharded).addressable_shards[5].data.shape": lambda fresh, sharded: (
+        jnp.sin(sharded).addressable_shards[5].data.shape
+    ),
 }
 
 ATTRIBUTES_ASKS = {
     "len(": "All devices of the mesh hold something of this array, be it a copy. How many are they?",
-    "cut.shape": "The shape of the array is that of the whole.",
+    "sharded.shape": "The shape of the array is that of the whole.",
     "data.shape": "Which entry of the spec belongs to which dimension, and into how many parts does that axis cut it?",
     "is_fully": "Does every device hold the whole array?",
 }
@@ -57,13 +59,13 @@ attributes.rows(ATTRIBUTES, argument="expression")
 def counted_blocks_for_devices(expression):
     """There are two *different* blocks. But along x, which the spec does not name, every device has a copy: how
     many devices hold something, and how many shards does the array have?"""
-    return 2 if expression in ("len(cut.devices())", "len(cut.addressable_shards)") else None
+    return 2 if expression in ("len(sharded.devices())", "len(sharded.addressable_shards)") else None
 
 
 @attributes.mistake
 def took_the_block_for_the_array(expression):
-    """`cut` is the whole array: its shape does not depend on how it is laid out. A *shard* has the shape of a block."""
-    return (8, 8) if expression == "cut.shape" else None
+    """`sharded` is the whole array: its shape does not depend on its sharding. A *shard* has the shape of a block."""
+    return (8, 8) if expression == "sharded.shape" else None
 
 
 @attributes.mistake
@@ -88,7 +90,7 @@ def divided_rows_by_the_other_axis(expression):
 @attributes.mistake
 def called_some_copies_full(expression):
     """There are copies, but no device holds *all* of the array. Fully replicated means exactly that."""
-    return True if expression == "cut.is_fully_replicated" else None
+    return True if expression == "sharded.is_fully_replicated" else None
 
 
 # Draw it: rows of blocks, and in each block the devices that hold it.

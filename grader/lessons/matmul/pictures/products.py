@@ -54,7 +54,7 @@ class Share:
         return f"{has}, makes {made}, is to hold C{region(self.wanted)}, lacks {self.lacks}"
 
 
-def products(rows: Mapping[str, Sequence[P]], mesh: Mapping[str, int], device: int, title: str = "") -> Picture:
+def matmul_cases(rows: Mapping[str, Sequence[P]], mesh: Mapping[str, int], device: int, title: str = "") -> Picture:
     """For each product the blocks of one device: what it has, what it makes, and (in dashes) what it is to hold.
 
     Args:
@@ -64,7 +64,7 @@ def products(rows: Mapping[str, Sequence[P]], mesh: Mapping[str, int], device: i
       title: stands above the picture.
 
     Example:
-      >>> grader.draw.products({"1": (P("x"), P(), P("x"))}, {"x": 2}, device=1)
+      >>> grader.draw.matmul_cases({"1": (P("x"), P(), P("x"))}, {"x": 2}, device=1)
       device 1, of matrices 4 × 4
         1: has A[2:4, 0:4] and B[0:4, 0:4], makes C[2:4, 0:4], is to hold C[2:4, 0:4], lacks nothing
     """

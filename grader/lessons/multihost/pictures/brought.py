@@ -30,7 +30,7 @@ class OnDevice:
         return f"{told}, which differs" if self.differs else told
 
 
-def brought(
+def contributions(
     mine: Mapping[int, Sequence[float]], made: Mapping[str, Mapping[int, Sequence[Shard]]], title: str = ""
 ) -> Picture:
     """A column for each process; a row for what it brings, and one for each array that is made of it.
@@ -44,7 +44,7 @@ def brought(
       title: stands above the picture.
 
     Example:
-      >>> grader.draw.brought({0: [7, 8], 1: [5, 6]}, {"P()": {0: [(0, 2, [7, 8])], 1: [(0, 2, [5, 6])]}})
+      >>> grader.draw.contributions({0: [7, 8], 1: [5, 6]}, {"P()": {0: [(0, 2, [7, 8])], 1: [(0, 2, [5, 6])]}})
       brings: process 0 7 8; process 1 5 6
       P(): process 0 [0:2] = 7 8; process 1 [0:2] = 5 6, which differs
     """

@@ -22,7 +22,7 @@ WIDE, HIGH, TOP, LEFT, BETWEEN = 2.4, 1.8, 0.8, 0.5, 0.7  # inches: the matrix; 
 BRACKET = 0.06  # inches from a matrix to its brackets
 
 
-def laid_out(shape: tuple[int, int], spec: P, mesh: Any, title: str = "") -> Picture:
+def sharding(shape: tuple[int, int], spec: P, mesh: Any, title: str = "") -> Picture:
     """The devices of a mesh, and beside them a matrix: a device has the colour of the block that it holds.
 
     A bracket at a part of the rows, or of the columns, tells at which places of the mesh's axes its holders stand.
@@ -34,7 +34,7 @@ def laid_out(shape: tuple[int, int], spec: P, mesh: Any, title: str = "") -> Pic
       title: stands above the picture.
 
     Example:
-      >>> grader.draw.laid_out((4, 4), P("x"), {"x": 2, "y": 2})
+      >>> grader.draw.sharding((4, 4), P("x"), {"x": 2, "y": 2})
       P('x') on x=2, y=2
         rows: x=0; x=1
         columns: whole

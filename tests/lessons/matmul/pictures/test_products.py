@@ -22,13 +22,13 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_what_a_device_has_makes_and_lacks(name):
     specs, told = CASES[name]
-    heading, line = repr(draw.products({name: specs}, MESH, device=3)).splitlines()
+    heading, line = repr(draw.matmul_cases({name: specs}, MESH, device=3)).splitlines()
     assert heading == "device 3, of matrices 8 × 8" and line.endswith(told)
 
 
 def test_only_what_is_lacked_is_alarming():
     def dashes(name):
-        patches = draw.products({name: CASES[name][0]}, MESH, 3).figure.axes[0].patches
+        patches = draw.matmul_cases({name: CASES[name][0]}, MESH, 3).figure.axes[0].patches
         return [patch for patch in patches if patch.get_linestyle() == "--"]
 
     alarms = {name: dashes(name)[0].get_edgecolor() == to_rgba(WRONG) for name in CASES}
