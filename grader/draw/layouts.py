@@ -14,12 +14,12 @@ import jax
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from grader.arrays.blocks import Blocks, Bounds, blocks_of
 from grader.arrays.numbers import close, same_numbers
 from grader.arrays.words import number, numbered, region
 from grader.draw.picture import COLOURS, EDGE, INK, PAGE, QUIET, SMALLEST, WRONG, Picture, held_by, sheet
+from grader.draw.shapes import Box, centred, rectangle
 
 
 def shards(array: Any, title: str = "") -> Picture:
@@ -177,31 +177,11 @@ def draw_whole(ax: Axes, blocks: Blocks, plane: tuple[int, ...], origin: Blocks 
         if any(not start <= k < stop for k, (start, stop) in zip(plane, index, strict=False)):
             continue
         (top, bottom), (left, right) = ((0, 1), (0, 1), *index)[-2:] if len(index) < 2 else index[-2:]
-        ax.add_patch(
-            Rectangle(
-                (left, top),
-                right - left,
-                bottom - top,
-                facecolor=COLOURS[colour % len(COLOURS)] if origin is None else "none",
-                edgecolor=INK,
-                linewidth=EDGE,
-                gid=held_by(*who),
-            )
-        )
-        sigma = "Σ " if blocks.partial_over else ""
-        label = f"{sigma}{','.join(map(str, who))}"
-        ax.text(
-            (left + right) / 2,
-            (top + bottom) / 2,
-            label,
-            ha="center",
-            va="center",
-            fontsize=9,
-            weight="bold",
-            color=INK,
-            zorder=3,
-            gid=held_by(*who),
-        )
+        box, gid = (left, top, right - left, bottom - top), held_by(*who)
+        rectangle(ax, box, COLOURS[colour % len(COLOURS)] if origin is None else "none", gid=gid)
+        label = f"{'Σ ' * bool(blocks.partial_over)}{','.join(map(str, who))}"
+        middle = (left + right) / 2, (top + bottom) / 2
+        centred(ax, middle, label, 9, weight="bold", color=INK, zorder=3, gid=gid)
     _frame(ax, rows, columns)
 
 
@@ -211,16 +191,8 @@ def _draw_pieces(ax: Axes, blocks: Blocks, origin: Blocks) -> None:
         common = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(old, new, strict=True)]
         (top, bottom), (left, right) = ((0, 1), (0, 1), *common)[-2:]
         if top < bottom and left < right:
-            ax.add_patch(
-                Rectangle(
-                    (left, top),
-                    right - left,
-                    bottom - top,
-                    facecolor=COLOURS[colour % len(COLOURS)],
-                    linewidth=0,
-                    gid=held_by(*who),
-                )
-            )
+            box = (left, top, right - left, bottom - top)
+            rectangle(ax, box, COLOURS[colour % len(COLOURS)], width=0, gid=held_by(*who))
 
 
 def _frame(ax: Axes, rows: int, columns: int) -> None:
@@ -320,46 +292,27 @@ def _draw_devices(
     """Draw the grid into `ax`, whose units are inches from the top left, starting at `left`."""
     _, columns = _mesh_grid(blocks)
     wide, high = _cell(blocks)
-    ax.text(left + _size(blocks)[0] / 2, HEADING / 2, title, ha="center", va="center", fontsize=10, color=PAGE)
+    centred(ax, (left + _size(blocks)[0] / 2, HEADING / 2), title, 10)
     for device, labels in enumerate(_all_labels(blocks)):
         row, column = divmod(device, columns)
         x, y = left + 0.05 + column * (wide + 0.1), HEADING + GAP + row * (high + GAP)
         framed = device in wrong
         name = f"device {device}{' Σ' * bool(blocks.partial_over)}"
-        ax.text(x + wide / 2, y - 0.05, name, ha="center", va="bottom", fontsize=7.5, color=WRONG if framed else PAGE)
-        ax.add_patch(
-            Rectangle(
-                (x, y),
-                wide,
-                high,
-                facecolor=colours[device],
-                edgecolor=WRONG if framed else INK,
-                linewidth=2 if framed else EDGE,
-                gid=held_by(device, name=name * framed),
-            )
-        )
+        centred(ax, (x + wide / 2, y - 0.05), name, 7.5, va="bottom", color=WRONG if framed else PAGE)
+        edge, width = (WRONG, 2) if framed else (INK, EDGE)
+        rectangle(ax, (x, y, wide, high), colours[device], edge, width, gid=held_by(device, name=name * framed))
         _write(ax, labels, (x, y, wide / len(labels[0]), high / len(labels)), held_by(device))
 
 
-def _write(ax: Axes, labels: list[list[str]], box: tuple[float, float, float, float], gid: str) -> None:
+def _write(ax: Axes, labels: list[list[str]], box: Box, gid: str) -> None:
     """Entries into a block; `box` is that of the first."""
     x, y, wide, high = box
     for row, entries in enumerate(labels):
         for column, entry in enumerate(entries):
-            ax.text(
-                x + (column + 0.5) * wide,
-                y + (row + 0.5) * high,
-                entry,
-                ha="center",
-                va="center",
-                fontsize=7,
-                color=INK,
-                gid=gid,
-            )
+            centred(ax, (x + (column + 0.5) * wide, y + (row + 0.5) * high), entry, 7, color=INK, gid=gid)
 
 
 def _same(one: Blocks, other: Blocks, device: int) -> bool:
     if one.indices[device] != other.indices[device] or one.values is None or other.values is None:
         return one.indices[device] == other.indices[device]
-    x, y = np.asarray(one.values[device]), np.asarray(other.values[device])
-    return close(x, y)
+    return close(one.values[device], other.values[device])
