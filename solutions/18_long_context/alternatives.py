@@ -185,16 +185,16 @@ def zigzag__sorted(tokens, n):
     return {"ids": tokens[:-1][order], "labels": tokens[1:][order], "positions": order}
 
 
-def zigzag__lists(text, n):
+def zigzag__lists(tokens, n):
     """Plain lists."""
-    size = (len(text) - 1) // (2 * n)
+    size = (len(tokens) - 1) // (2 * n)
     order = []
     for d in range(n):
         for chunk in (d, 2 * n - 1 - d):
             order += range(chunk * size, (chunk + 1) * size)
     return {
-        "ids": [int(text[p]) for p in order],
-        "labels": [int(text[p + 1]) for p in order],
+        "ids": [int(tokens[p]) for p in order],
+        "labels": [int(tokens[p + 1]) for p in order],
         "positions": order,
     }
 
