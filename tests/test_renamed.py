@@ -55,8 +55,8 @@ def test_the_old_name_of_an_exercise_says_what_it_is_called_now(old):
 
 
 def test_a_check_under_an_old_name_says_so(capsys):
-    assert grader.check("blocked_devices", len) == 0
-    assert "'blocked_devices' is now called 'blocked_devices'" in capsys.readouterr().out
+    assert grader.check("who_waits", len) == 0
+    assert "'who_waits' is now called 'blocked_devices'" in capsys.readouterr().out
 
 
 def test_attempts_under_an_old_name_count_for_the_new_one(monkeypatch, tmp_path):

@@ -19,13 +19,13 @@ from grader.exercises import Exercise
 EXERCISES: dict[str, Exercise]  # made when it is first asked for: a review and a picture need none
 DECLARE_NONE = ("review", "pictures")  # of a lesson's modules
 OLD_NAMES = {  # of exercises: what each is called now; until the next version
-    "constrain_replicated": "constrain_replicated",
-    "count_shardings": "count_shardings",
-    "bidirectional_all_gather": "bidirectional_all_gather",
-    "transfer_path": "transfer_path",
-    "resharded": "resharded",
-    "sum_on_even_devices": "sum_on_even_devices",
-    "blocked_devices": "blocked_devices",
+    "constrain_whole": "constrain_replicated",
+    "count_layouts": "count_shardings",
+    "gather_both_ways": "bidirectional_all_gather",
+    "how_it_travels": "transfer_path",
+    "relaid": "resharded",
+    "sum_for_some": "sum_on_even_devices",
+    "who_waits": "blocked_devices",
 }
 POINTS = Path("lessons", "points.json")  # in the package: what a course of somebody's own gives; the build writes it
 

@@ -38,6 +38,6 @@ def mean_loss(params, tokens, targets):
 def one_step(state, tokens, targets):
     """One step on microbatches [M, B, T], as if they were one batch: (new state, loss)."""
     rows = (array.reshape(-1, array.shape[-1]) for array in (tokens, targets))
-    value, grads = jax.value_and_grad(mean_loss)(state["params"], *rows)
-    norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(grads)))
-    return adamw(state, clipped(grads, norm)), value
+    value, gradients = jax.value_and_grad(mean_loss)(state["params"], *rows)
+    norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradients)))
+    return adamw(state, clipped(gradients, norm)), value

@@ -292,8 +292,8 @@ def _descent(loss, params, steps, rate):
     """The losses before each step, and the parameters after the last."""
     losses = []
     for _ in range(steps):
-        value, grads = jax.value_and_grad(loss)(params)
-        params = jax.tree.map(lambda p, g: p - rate * g, params, grads)
+        value, gradients = jax.value_and_grad(loss)(params)
+        params = jax.tree.map(lambda p, g: p - rate * g, params, gradients)
         losses.append(value)
     return jnp.stack(losses), params
 
