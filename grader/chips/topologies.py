@@ -55,21 +55,8 @@ CHIPS: Mapping[str, Chip] = {
 }
 # Those that `grader chips` lists; any other grid of whole hosts will do as well.
 USUAL = (
-    "v2:2x2",
-    "v3:2x2",
-    "v5e:2x2",
-    "v5e:2x4",
-    "v5e:4x4",
-    "v5e:8x8",
-    "v5e:16x16",
-    "v5p:2x2x1",
-    "v5p:2x2x2",
-    "v5p:4x4x4",
-    "v5p:16x16x16",
-    "v6e:2x4",
-    "v6e:16x16",
-    "tpu7x:2x2x1",
-    "tpu7x:2x2x2",
+    *("v2:2x2", "v3:2x2", "v5e:2x2", "v5e:2x4", "v5e:4x4", "v5e:8x8", "v5e:16x16", "v5p:2x2x1", "v5p:2x2x2"),
+    *("v5p:4x4x4", "v5p:16x16x16", "v6e:2x4", "v6e:16x16", "tpu7x:2x2x1", "tpu7x:2x2x2"),
 )
 
 

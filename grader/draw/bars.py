@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
-from grader.draw.picture import COLOURS, EDGE, FAINT, INK, OF_KIND, PAGE, WRONG, Picture, inches_of, sheet
+from grader.draw.picture import COLOURS, EDGE, FAINT, INK, OF_KIND, WRONG, Picture, inches_of, sheet
+from grader.draw.shapes import Box, centred, lettered, rectangle
 from grader.hlo.report import Report
 from grader.programs.structure import Structure
 
@@ -141,9 +141,9 @@ def looks(kinds: Sequence[str]) -> dict[str, tuple[str, int]]:
     }
 
 
-def _draw_part(ax: Axes, box: tuple[float, float, float, float], look: tuple[str, int], gid: str = "") -> None:
+def _draw_part(ax: Axes, box: Box, look: tuple[str, int], gid: str = "") -> None:
     (x, y, wide, high), (colour, nth) = box, look
-    ax.add_patch(Rectangle((x, y), wide, high, facecolor=colour, edgecolor=INK, linewidth=EDGE, gid=gid))
+    rectangle(ax, box, colour, gid=gid)
     if nth:
         rules = np.arange(x + RULED / nth, x + wide, RULED / nth)
         ax.vlines(rules, y, y + high, color=INK, linewidth=EDGE)
@@ -176,16 +176,16 @@ def _drawn(facts: Bars, title: str, inside: bool) -> Figure:
     rows = _rows(list(facts.parts))
     bottom = top + rows[-1] + HIGH + APART
     figure, ax = sheet(wide, bottom + 0.3 * len(kinds) + 0.1)
-    ax.text(0.05, 0.15, title, fontsize=10, color=PAGE, va="center")
+    lettered(ax, (0.05, 0.15), title, 10)
     look = looks(facts.kinds)
     for row, (name, parts) in zip(rows, facts.parts.items(), strict=True):
         x, y = left, top + row
-        ax.text(left - 0.1, y + HIGH / 2, name, fontsize=9, color=PAGE, ha="right", va="center")
+        lettered(ax, (left - 0.1, y + HIGH / 2), name, 9, ha="right")
         for part, size in parts.items():
             length = LONG * size / longest
             _draw_part(ax, (x, y, length, HIGH), look[part], f"{name}: {part}")
             if inside and length > inches_of([amount(size)]):
-                ax.text(x + length / 2, y + HIGH / 2, amount(size), fontsize=9, color=INK, ha="center", va="center")
+                centred(ax, (x + length / 2, y + HIGH / 2), amount(size), 9, color=INK)
             x += length
         for what, mark in facts.marks.items():
             there = left + LONG * (mark[name] if isinstance(mark, Mapping) else mark) / longest
@@ -195,16 +195,16 @@ def _drawn(facts: Bars, title: str, inside: bool) -> Figure:
                     _draw_mark(ax, there, (y, y + HIGH), colour=INK)
             if x < there < x + 0.08 + inches_of([totals[name]]):
                 x = there  # what is written beside a bar would stand across the line
-        ax.text(x + 0.08, y + HIGH / 2, totals[name], fontsize=9, color=PAGE, va="center")
+        lettered(ax, (x + 0.08, y + HIGH / 2), totals[name], 9)
     for what, mark in facts.marks.items():
         x = left + LONG * _sizes(mark)[0] / longest
         if not isinstance(mark, Mapping):
             _draw_mark(ax, x, (top - 0.06, bottom - APART + 0.06), what)
-        ax.text(x, top - 0.15, what, fontsize=8, color=WRONG, ha="center", va="center")
+        centred(ax, (x, top - 0.15), what, color=WRONG)
     for k, kind in enumerate(kinds):
         y = bottom + 0.3 * k + 0.06
         _draw_part(ax, (left, y, 0.22, 0.17), look[kind])
-        ax.text(left + 0.32, y + 0.09, kind, fontsize=8.5, color=PAGE, va="center")
+        lettered(ax, (left + 0.32, y + 0.09), kind, 8.5)
     return figure
 
 

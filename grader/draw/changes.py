@@ -9,11 +9,11 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from grader.arrays.blocks import Blocks
 from grader.draw.layouts import as_blocks, draw_whole, grid_shape, inches, text
 from grader.draw.picture import INK, PAGE, Picture, held_by
+from grader.draw.shapes import arrow, centred, rectangle
 from grader.hlo.report import Report
 
 BETWEEN = 2.3  # inches for the arrow and what stands on it
@@ -136,27 +136,14 @@ def _entries(part: tuple[slice, ...]) -> int:
 def _frame_device(ax: Axes, blocks: Blocks, device: int) -> None:
     """A dark frame, seen on the blocks, in a wider one of the page's ink, seen around them."""
     (top, bottom), (left, right) = ((0, 1), (0, 1), *blocks.bounds(device))[-2:]
+    box = (left, top, right - left, bottom - top)
     for ink, wide, gid in ((PAGE, 3.4, held_by(device)), (INK, 2, held_by(device, name=f"device {device}"))):
-        ax.add_patch(
-            Rectangle(
-                (left, top),
-                right - left,
-                bottom - top,
-                fill=False,
-                edgecolor=ink,
-                linewidth=wide,
-                zorder=4,
-                clip_on=False,
-                gid=gid,
-            )
-        )
+        rectangle(ax, box, edge=ink, width=wide, fill=False, zorder=4, clip_on=False, gid=gid)
 
 
 def _draw_arrow(ax: Axes, lines: list[str]) -> None:
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
     ax.axis("off")
-    ax.add_patch(
-        FancyArrowPatch((0.02, 0.5), (0.98, 0.5), arrowstyle="-|>", mutation_scale=18, linewidth=1.6, color=PAGE)
-    )
-    ax.text(0.5, 0.56, "\n".join(lines) or "nothing is sent", ha="center", va="bottom", fontsize=8, color=PAGE)
+    arrow(ax, (0.02, 0.5), (0.98, 0.5), mutation_scale=18, linewidth=1.6, shrinkA=2, shrinkB=2)
+    centred(ax, (0.5, 0.56), "\n".join(lines) or "nothing is sent", va="bottom")

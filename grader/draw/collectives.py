@@ -13,11 +13,10 @@ from typing import Any
 import jax
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
 
 from grader.arrays.blocks import blocks_of
-from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, SMALL, SMALLER, Picture, inches_of, sheet
-from grader.draw.shapes import Box, Point
+from grader.draw.picture import COLOURS, FAINT, INK, PAGE, QUIET, SMALL, SMALLER, Picture, inches_of, sheet
+from grader.draw.shapes import Box, Point, centred, lettered, rectangle
 from grader.programs.buffers import Step, ran
 
 CELL, GAP, LABEL, TITLE = 0.26, 0.1, 0.72, 0.3  # inches: a cell's height, between devices, their names, a heading
@@ -144,11 +143,11 @@ def _draw(ax: Axes, step: Step, title: str, name: str, called: Sequence[str], co
     (left, top), (before, arrow, _), label = corner, _parts(step, name), _label(called)
     start, tall = left + label + before, _tall(step)
     if title:
-        ax.text(left + 0.05, top + TITLE / 2, title, ha="left", va="center", fontsize=10, weight="bold", color=PAGE)
+        lettered(ax, (left + 0.05, top + TITLE / 2), title, 10, ha="left", weight="bold")
         top += TITLE
     for device, (old, new) in enumerate(zip(step.before, step.after, strict=True)):
         y = top + device * (tall + GAP) + GAP / 2
-        ax.text(left + label - 0.08, y + tall / 2, called[device], ha="right", va="center", fontsize=8, color=PAGE)
+        lettered(ax, (left + label - 0.08, y + tall / 2), called[device], ha="right")
         own = np.arange(len(step.before))[:, None] == device
         _block(ax, old, np.broadcast_to(own, (len(own), old.size)), left + label, y, _cell(step.before), tall)
         whose = np.zeros((1, new.size), bool) if step.sources is None else step.sources[device].reshape(len(own), -1)
@@ -160,7 +159,7 @@ def _draw(ax: Axes, step: Step, title: str, name: str, called: Sequence[str], co
         (start + 0.08, middle),
         arrowprops={"arrowstyle": "-|>", "color": PAGE, "linewidth": 1.4},
     )
-    ax.text(start + arrow / 2, middle - 0.09, name, ha="center", va="bottom", fontsize=8.5, color=PAGE)
+    centred(ax, (start + arrow / 2, middle - 0.09), name, 8.5, va="bottom")
 
 
 def _block(ax: Axes, block: np.ndarray, whose: np.ndarray, left: float, top: float, wide: float, tall: float) -> None:
@@ -171,20 +170,18 @@ def _block(ax: Axes, block: np.ndarray, whose: np.ndarray, left: float, top: flo
         row, column = divmod(place, grid.shape[1])
         x, y = left + column * wide, top + row * CELL
         makers = np.flatnonzero(whose[:, place])
-        strip = CELL if len(makers) == 1 else STRIP
-        draw_bands(ax, makers, (x, y + CELL - strip, wide, strip))
         alone = len(makers) == 1
+        strip = CELL if alone else STRIP
+        draw_bands(ax, makers, (x, y + CELL - strip, wide, strip))
         frame = INK if alone else QUIET if len(makers) else FAINT
-        ax.add_patch(Rectangle((x, y), wide, CELL, facecolor="none", edgecolor=frame, linewidth=EDGE))
+        rectangle(ax, (x, y, wide, CELL), edge=frame)
         middle = y + (CELL - STRIP * (len(makers) > 1)) / 2
-        ink = INK if alone else PAGE
-        ax.text(x + wide / 2, middle, f"{value:g}", ha="center", va="center", fontsize=7.5, color=ink)
+        centred(ax, (x + wide / 2, middle), f"{value:g}", 7.5, color=INK if alone else PAGE)
 
 
 def draw_bands(ax: Axes, devices: Iterable[int], box: Box) -> None:
     """A band in the colour of each device, side by side."""
     (left, top, wide, high), drawn = box, list(devices)
     for band, device in enumerate(drawn):
-        place = left + band * wide / len(drawn), top
-        colour = COLOURS[device % len(COLOURS)]
-        ax.add_patch(Rectangle(place, wide / len(drawn), high, linewidth=0, facecolor=colour))
+        box = left + band * wide / len(drawn), top, wide / len(drawn), high
+        rectangle(ax, box, COLOURS[device % len(COLOURS)], width=0)

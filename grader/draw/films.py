@@ -14,23 +14,9 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from grader.draw.picture import (
-    COLOURS,
-    EDGE,
-    FAINT,
-    INK,
-    PAGE,
-    QUIET,
-    SMALLEST,
-    Picture,
-    in_page,
-    inches_of,
-    script,
-    sheet,
-)
-from grader.draw.shapes import Point
+from grader.draw.picture import COLOURS, FAINT, INK, PAGE, QUIET, SMALLEST, Picture, in_page, inches_of, script, sheet
+from grader.draw.shapes import Box, Point, arrow, centred, lettered, rectangle
 from grader.draw.svg import drawn, element
 
 Pair = tuple[int, int]
@@ -126,13 +112,13 @@ def _drawn_strip(facts: Film, title: str) -> Figure:
     left, top = 0.62, 0.5 if title else 0.25
     figure, ax = sheet(left + facts.devices * (wide + 0.22), top + len(facts.holds) * (high + gap))
     if title:
-        ax.text(0.02, 0.13, title, fontsize=10, color=PAGE, va="center")
+        lettered(ax, (0.02, 0.13), title, 10)
     corners = [left + d * (wide + 0.22) for d in range(facts.devices)]
     for d, x in enumerate(corners):
-        ax.text(x + wide / 2, top - 0.08, f"device {d}", ha="center", va="bottom", fontsize=7.5, color=PAGE)
+        centred(ax, (x + wide / 2, top - 0.08), f"device {d}", 7.5, va="bottom")
     for t, row in enumerate(facts.holds):
         y, gid = top + t * (high + gap), f"from step {t}"
-        ax.text(0.02, y + high / 2, f"{facts.word} {t}", va="center", fontsize=8, color=PAGE, gid=gid)
+        lettered(ax, (0.02, y + high / 2), f"{facts.word} {t}", gid=gid)
         for d, x in enumerate(corners):
             _draw_cell(ax, facts, row[d], facts.doing(t, d), (x, y, wide, high), gid)
         _draw_sends(ax, facts.sent(t), [x + wide / 2 for x in corners], (y + high, gap), gid)
@@ -226,14 +212,14 @@ def turning(facts: Film, title: str = "") -> Movie:
     figure, ax = sheet(2 * across, 3.75)
     middle = (across, 2.0)
     angles = [math.pi * (2 * d / around - 0.5) for d in range(around)]
-    ax.text(across, 0.15, title, ha="center", va="center", fontsize=9, color=PAGE)
+    centred(ax, (across, 0.15), title, 9)
     for d, angle in enumerate(angles):
         x, y, looks = _outside(angle, _at(middle, radius, angle), wide / 2, high / 2)
         ax.text(x, y, f"device {d}", fontsize=6.5, color=PAGE, **looks)
     travels: dict[str, tuple[Point, Point]] = {}
     for step, row in enumerate(facts.holds):
         gid = f"step {step}"
-        ax.text(*middle, f"{facts.word} {step}", ha="center", va="center", fontsize=10, color=PAGE, gid=gid)
+        centred(ax, middle, f"{facts.word} {step}", 10, gid=gid)
         for d, angle in enumerate(angles):
             x, y = _at(middle, radius, angle)
             _draw_cell(ax, facts, row[d], facts.doing(step, d), (x - wide / 2, y - high / 2, wide, high), gid)
@@ -258,11 +244,8 @@ def _outside(angle: float, middle: Point, wide: float, high: float) -> tuple[flo
 def _draw_sent(ax: Axes, facts: Film, part: Any, middle: Point, gid: str) -> None:
     """A block on its way."""
     x, y = middle
-    colour = _colour(facts, part)
-    ax.add_patch(
-        Rectangle((x - 0.17, y - 0.12), 0.34, 0.24, facecolor=colour, edgecolor=INK, linewidth=0.8, zorder=4, gid=gid)
-    )
-    ax.text(x, y, facts.name(part), ha="center", va="center", fontsize=7, color=INK, zorder=5, gid=gid)
+    rectangle(ax, (x - 0.17, y - 0.12, 0.34, 0.24), _colour(facts, part), width=0.8, zorder=4, gid=gid)
+    centred(ax, middle, facts.name(part), 7, color=INK, zorder=5, gid=gid)
 
 
 def _points(start: Point, end: Point) -> Point:
@@ -281,38 +264,21 @@ def _cell(facts: Film) -> tuple[float, float]:
     return max(0.7, inches_of([*texts, *names]) + 0.16), 0.5 if facts.does else 0.32
 
 
-def _draw_cell(
-    ax: Axes, facts: Film, cell: Any, doing: str, box: tuple[float, float, float, float], gid: str = ""
-) -> None:
+def _draw_cell(ax: Axes, facts: Film, cell: Any, doing: str, box: Box, gid: str = "") -> None:
     x, y, wide, high = box
     parts = _parts(cell)
     below = bool(doing) and _holds_several(facts)  # words across the borders of blocks could not be read
     tall = high - 0.2 if below else high
     for k, part in enumerate(parts):
         share = wide / len(parts)
-        ax.add_patch(
-            Rectangle(
-                (x + k * share, y), share, tall, facecolor=_colour(facts, part), edgecolor=INK, linewidth=EDGE, gid=gid
-            )
-        )
-        ax.text(
-            x + (k + 0.5) * share,
-            y + (0.15 if doing else high / 2),
-            facts.name(part),
-            ha="center",
-            va="center",
-            fontsize=8.5,
-            weight="bold",
-            color=INK,
-            gid=gid,
-        )
+        rectangle(ax, (x + k * share, y, share, tall), _colour(facts, part), gid=gid)
+        middle = x + (k + 0.5) * share, y + (0.15 if doing else high / 2)
+        centred(ax, middle, facts.name(part), 8.5, weight="bold", color=INK, gid=gid)
     if not parts:
-        ax.add_patch(
-            Rectangle((x, y), wide, high, facecolor="none", edgecolor=FAINT, linewidth=0.8, linestyle=":", gid=gid)
-        )
+        rectangle(ax, box, edge=FAINT, width=0.8, linestyle=":", gid=gid)
     if doing:
         ink, up = (INK if parts and not below else PAGE), 0.09 if below else 0.14
-        ax.text(x + wide / 2, y + high - up, doing, ha="center", va="center", fontsize=7.5, color=ink, gid=gid)
+        centred(ax, (x + wide / 2, y + high - up), doing, 7.5, color=ink, gid=gid)
 
 
 def _holds_several(facts: Film) -> bool:
@@ -323,21 +289,8 @@ def _draw_sends(ax: Axes, pairs: Sequence[Pair], middles: Sequence[float], acros
     """Arrows between two rows: `across` says where the space between them begins, and how high it is."""
     y, gap = across
     for a, b in pairs:
-        far = abs(a - b) > 1
-        ax.add_patch(
-            FancyArrowPatch(
-                (middles[a], y + 0.02),
-                (middles[b], y + gap - 0.03),
-                arrowstyle="-|>",
-                mutation_scale=7,
-                linewidth=0.8,
-                color=QUIET,
-                alpha=0.5 if far else 1.0,
-                shrinkA=0,
-                shrinkB=0,
-                gid=gid,
-            )
-        )
+        look = {"color": QUIET, "linewidth": 0.8, "mutation_scale": 7, "alpha": 0.5 if abs(a - b) > 1 else 1.0}
+        arrow(ax, (middles[a], y + 0.02), (middles[b], y + gap - 0.03), gid=gid, **look)
 
 
 def _parts(cell: Any) -> tuple[Any, ...]:

@@ -16,9 +16,10 @@ from jax.sharding import Mesh
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
+from matplotlib.patches import Circle, FancyBboxPatch
 
-from grader.draw.picture import COLOURS, FAINT, INK, PAGE, QUIET, SMALL, WRONG, Picture, inches_of, sheet
+from grader.draw.picture import COLOURS, FAINT, INK, QUIET, SMALL, WRONG, Picture, inches_of, sheet
+from grader.draw.shapes import arrow, centred, lettered
 
 ACROSS, DOWN, RADIUS = 0.68, 0.56, 0.19  # inches from device to device, and a device's radius
 LEFT, TOP, BETWEEN = 0.75, 0.62, 0.55  # inches for the names of the axes, and from one plane to the next
@@ -159,7 +160,7 @@ def _drawn(facts: Grid, colours: Mapping[int, str], axes: Sequence[str], title: 
     note = LEFT + (len(facts.left_out) + 1) * spare + 0.9 if facts.left_out else 0.0
     wide = max(right, note, inches_of([title], SMALL) + 0.2)
     figure, ax = sheet(wide, TOP + (rows - 1) * DOWN + 2 * RADIUS + 0.6 * bool(facts.left_out))
-    ax.text(0.05, 0.12, title, fontsize=10, color=PAGE, va="center")
+    lettered(ax, (0.05, 0.12), title, 10)
     for one, other, far in _links(facts, axes):
         _link(ax, _at(facts, one), _at(facts, other), colours[int(facts.ids[one])], far)
     for place in np.ndindex(*facts.ids.shape):
@@ -168,8 +169,7 @@ def _drawn(facts: Grid, colours: Mapping[int, str], axes: Sequence[str], title: 
     for k, device in enumerate(facts.left_out):
         _device(ax, LEFT + k * spare, below, device, "none", edge=FAINT)
     if facts.left_out:
-        x = LEFT + (len(facts.left_out) - 0.3) * spare
-        ax.text(x, below, "left out", fontsize=8, color=QUIET, va="center")
+        lettered(ax, (LEFT + (len(facts.left_out) - 0.3) * spare, below), "left out", color=QUIET)
     return figure
 
 
@@ -183,43 +183,31 @@ def _links(facts: Grid, axes: Sequence[str]) -> Iterator[tuple[tuple[int, ...], 
 
 
 def _link(ax: Axes, one: tuple[float, float], other: tuple[float, float], colour: str, far: bool) -> None:
-    dark = tuple(0.62 * part for part in to_rgb(colour))
-    ax.add_patch(
-        FancyArrowPatch(
-            one,
-            other,
-            arrowstyle="-",
-            linewidth=2.2,
-            color=dark,
-            zorder=1,
-            gid="link",
-            connectionstyle=f"arc3,rad={0.3 if far else 0}",
-            shrinkA=0,
-            shrinkB=0,
-        )
-    )
+    dark, bent = tuple(0.62 * part for part in to_rgb(colour)), f"arc3,rad={0.3 if far else 0}"
+    look = {"arrowstyle": "-", "linewidth": 2.2, "mutation_scale": 1, "connectionstyle": bent}
+    arrow(ax, one, other, color=dark, zorder=1, gid="link", **look)
 
 
 def _device(ax: Axes, x: float, y: float, device: int, colour: str, edge: str = INK) -> None:
     ax.add_patch(Circle((x, y), RADIUS, facecolor=colour, edgecolor=edge, zorder=2, gid=f"device {device}"))
-    ax.text(x, y, str(device), ha="center", va="center", fontsize=9, color=INK if edge == INK else QUIET, zorder=3)
+    centred(ax, (x, y), str(device), 9, color=INK if edge == INK else QUIET, zorder=3)
 
 
 def _name_axes(ax: Axes, facts: Grid) -> None:
     """Along rows and columns, `name = place`; the planes' places above them."""
     names = list(facts.sizes)
-    small: dict[str, Any] = {"fontsize": 8, "color": QUIET, "va": "center"}
     rows, columns = _rows_and_columns(facts)
     for column in range(columns):
         x, y = _at(facts, [0] * (facts.ids.ndim - 1) + [column])
-        ax.text(x, y - RADIUS - 0.1, f"{names[-1]}={column}", ha="center", **small)
+        centred(ax, (x, y - RADIUS - 0.1), f"{names[-1]}={column}", color=QUIET)
     for row in range(rows if facts.ids.ndim > 1 else 0):
         x, y = _at(facts, [0] * (facts.ids.ndim - 2) + [row, 0])
-        ax.text(x - RADIUS - 0.08, y, f"{names[-2]}={row}", ha="right", **small)
+        lettered(ax, (x - RADIUS - 0.08, y), f"{names[-2]}={row}", ha="right", color=QUIET)
     for plane in np.ndindex(*facts.ids.shape[:-2]) if facts.ids.ndim > 2 else ():
         x, _ = _at(facts, [*plane, 0, 0])
         label = ", ".join(f"{name}={k}" for name, k in zip(names, plane, strict=False))
-        ax.text(x + (columns - 1) * ACROSS / 2, TOP + (rows - 1) * DOWN + RADIUS + 0.22, label, ha="center", **small)
+        below = TOP + (rows - 1) * DOWN + RADIUS + 0.22
+        centred(ax, (x + (columns - 1) * ACROSS / 2, below), label, color=QUIET)
 
 
 CHIP, APART = 0.62, 1.5  # inches: a core's share of a chip's width, and from chip to chip
@@ -235,7 +223,7 @@ def _drawn_route(places: Mapping[int, tuple[int, ...]], steps: Sequence[tuple[in
         max(0.4 + max(x for x, _ in chips) * apart + wide, inches_of([title], SMALL) + 0.2),
         0.6 + max(y for _, y in chips) * 1.1 + CHIP,
     )
-    ax.text(0.05, 0.15, title, fontsize=10, color=PAGE, va="center")
+    lettered(ax, (0.05, 0.15), title, 10)
     for chip in chips:
         x, y = corner[chip]
         for beside in ((chip[0] + 1, chip[1]), (chip[0], chip[1] + 1)):
@@ -252,21 +240,9 @@ def _drawn_route(places: Mapping[int, tuple[int, ...]], steps: Sequence[tuple[in
         for k, d in enumerate(line)
     }
     for a, b, n in steps:
-        ax.add_patch(
-            FancyArrowPatch(
-                middle[a],
-                middle[b],
-                arrowstyle="-|>",
-                mutation_scale=11,
-                linewidth=1.8,
-                zorder=4,
-                color=WRONG if n > 1 else "#2f6f9f",
-                shrinkA=15,
-                shrinkB=15,
-                gid="step",
-                connectionstyle="arc3,rad=0.17",
-            )
-        )
+        look = {"mutation_scale": 11, "linewidth": 1.8, "shrinkA": 15, "shrinkB": 15, "zorder": 4}
+        colour = WRONG if n > 1 else "#2f6f9f"
+        arrow(ax, middle[a], middle[b], color=colour, gid="step", connectionstyle="arc3,rad=0.17", **look)
     for device, (x, y) in middle.items():
         _device(ax, x, y, device, COLOURS[0])
     return figure

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from grader.arrays.words import numbered
 from grader.draw.picture import COLOURS, EDGE, INK, PAGE, QUIET, WRONG, Picture, inches_of, sheet
@@ -53,26 +54,17 @@ def lanes(devices: int, meetings: Sequence[Meeting], title: str = "") -> Picture
         ax.plot([LEFT, end], [y, y], color=QUIET, linewidth=1.4)
         if device in stuck:
             ax.plot([end, last], [y, y], color=WRONG, linewidth=1.2, linestyle=":")
-        lettered(
-            ax, (last + 0.06, y), "waits" if device in stuck else "ends", 8, color=WRONG if device in stuck else QUIET
-        )
+        words, colour = ("waits", WRONG) if device in stuck else ("ends", QUIET)
+        lettered(ax, (last + 0.06, y), words, color=colour)
     for k, meeting in enumerate(meetings):
         x, colour = LEFT + (k + 0.5) * step, WRONG if meeting.missing else PAGE
         ys = {device: TOP + (device + 0.5) * LANE for device in (*meeting.came, *meeting.missing)}
         ax.plot([x, x], [min(ys.values()), max(ys.values())], color=colour, linewidth=2.4,
                 linestyle="--" if meeting.missing else "-", zorder=2, gid=f"meeting {k}")  # fmt: skip
         lettered(ax, (x, TOP - 0.08), meeting.name, 8, ha="center", color=colour)
+        edge: dict[str, Any] = {"markeredgecolor": INK, "markeredgewidth": EDGE}
         for device in meeting.came:
-            ax.plot(
-                [x],
-                [ys[device]],
-                "o",
-                color=COLOURS[0],
-                markeredgecolor=INK,
-                markeredgewidth=EDGE,
-                markersize=8,
-                zorder=3,
-            )
+            ax.plot([x], [ys[device]], "o", color=COLOURS[0], markersize=8, zorder=3, **edge)
         for device in meeting.missing:
             ax.plot([x], [ys[device]], "x", color=WRONG, markersize=8, markeredgewidth=2, zorder=3)
     return Picture(figure, "\n".join(filter(None, [title, *(f"  {m}" for m in meetings)])))

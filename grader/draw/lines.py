@@ -77,21 +77,13 @@ def _drawn(facts: Growth, title: str) -> Figure:
     ax = figure.subplots()
     ax.loglog()
     for k, (name, y) in enumerate(facts.lines.items()):
-        ax.plot(
-            facts.at,
-            y,
-            color=LINES[k % len(LINES)],
-            linestyle=DASHES[k % len(DASHES)],
-            linewidth=2.2,
-            label=name,
-            gid=name,
-        )
+        colour, dashes = LINES[k % len(LINES)], DASHES[k % len(DASHES)]
+        ax.plot(facts.at, y, color=colour, linestyle=dashes, linewidth=2.2, label=name, gid=name)
     met = sorted((math.exp(_between(facts.at, facts.lines[one], x)), x) for one, _, x in facts.crossings())
     for height, x in met:
         ax.plot([x], [height], "o", color=PAGE, markersize=5, gid="crossing")
-        away, side = (
-            ABOVE if (height, x) == met[-1] else BELOW
-        )  # clear of the other lines, which end or cross in between
+        # Clear of the other lines, which end or cross in between.
+        away, side = ABOVE if (height, x) == met[-1] else BELOW
         ax.annotate(_short(x), (x, height), away, textcoords="offset points", ha=side, fontsize=8, color=PAGE)
     _plain_axes(ax, facts)
     ax.set_title(title, fontsize=10, color=PAGE, loc="left", pad=22)

@@ -12,12 +12,11 @@ from typing import Any
 import jax
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
 
 from grader.arrays.blocks import Bounds
 from grader.arrays.words import number, region
 from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, SMALLER, Picture, held_by, inches_of, sheet
-from grader.draw.shapes import Box
+from grader.draw.shapes import Box, centred, lettered, rectangle
 
 HOST = "host"
 
@@ -55,15 +54,7 @@ def placement(**arrays: Any) -> Picture:
     figure, ax = sheet(left + len(places) * (wide + 0.06) + 0.05, 0.3 + len(rows) * (high + 0.12))
     for column, place in enumerate(places):
         x = left + column * (wide + 0.06)
-        ax.text(
-            x + wide / 2,
-            0.17,
-            HOST if place == HOST else f"device {place}",
-            ha="center",
-            va="center",
-            fontsize=7.5,
-            color=PAGE,
-        )
+        centred(ax, (x + wide / 2, 0.17), HOST if place == HOST else f"device {place}", 7.5)
     parts = sorted({part for row in rows for part, _ in row.parts.values()}, key=str)
     colours = {part: COLOURS[k % len(COLOURS)] for k, part in enumerate(parts)}  # whoever holds it, in whichever row
     for k, row in enumerate(rows):
@@ -118,26 +109,15 @@ def _draw_row(
 ) -> None:
     """The places of an array in a row; `first` is the box of the first one."""
     left, top, wide, high = first
-    ax.text(left - 0.1, top + high / 2 - 0.07, row.name, ha="right", va="center", fontsize=9, weight="bold", color=PAGE)
-    ax.text(left - 0.1, top + high / 2 + 0.1, row.kind, ha="right", va="center", fontsize=7, color=QUIET)
+    lettered(ax, (left - 0.1, top + high / 2 - 0.07), row.name, 9, ha="right", weight="bold")
+    lettered(ax, (left - 0.1, top + high / 2 + 0.1), row.kind, 7, ha="right", color=QUIET)
     for column, place in enumerate(places):
         x = left + column * (wide + 0.06)
         held = row.parts.get(place)
         gid = held_by(place, name=f"{row.name} on {place}") if isinstance(place, int) else None
         loose = held is not None and row.kind == "uncommitted"
-        ax.add_patch(
-            Rectangle(
-                (x, top),
-                wide,
-                high,
-                facecolor=colours[held[0]] if held else "none",
-                edgecolor=PAGE if loose else INK if held else FAINT,
-                linewidth=1.5 if loose else EDGE,
-                linestyle="--" if loose else "-",
-                gid=gid if held else None,
-            )
-        )
+        edge, width, line = (PAGE, 1.5, "--") if loose else (INK if held else FAINT, EDGE, "-")
+        colour = colours[held[0]] if held else "none"
+        rectangle(ax, (x, top, wide, high), colour, edge, width, linestyle=line, gid=gid if held else None)
         if held:
-            ax.text(
-                x + wide / 2, top + high / 2, _label(*held), ha="center", va="center", fontsize=7, color=INK, gid=gid
-            )
+            centred(ax, (x + wide / 2, top + high / 2), _label(*held), 7, color=INK, gid=gid)

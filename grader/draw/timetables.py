@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
 
-from grader.draw.picture import COLOURS, EDGE, FAINT, INK, PAGE, QUIET, SMALL, Picture, inches_of, sheet
+from grader.draw.picture import COLOURS, EDGE, FAINT, INK, QUIET, SMALL, Picture, inches_of, sheet
+from grader.draw.shapes import Box, centred, lettered, rectangle
 from grader.timetables import Orders, Timetable, Work, simulate
 
 CELL, ROW, LEFT = 0.3, 0.32, 0.72  # inches
@@ -46,26 +46,21 @@ def timetable(orders: Orders | Timetable, title: str = "", rows: Sequence[str] =
     said = repr(facts).splitlines()
     figure, ax = sheet(max(before + cell * steps, inches_of([title, *said])) + 0.1, bottom + 0.4 + 0.18 * len(said))
     if title:
-        ax.text(0.02, 0.15, title, fontsize=10, color=PAGE, va="center")
+        lettered(ax, (0.02, 0.15), title, 10)
     for device in range(len(facts.orders)):
         y = top + ROW * device
-        ax.text(0.02, y + ROW / 2, names[device], fontsize=8, color=PAGE, va="center")
-        idle = Rectangle(
-            (before, y), cell * steps, ROW, facecolor="none", edgecolor=FAINT, linewidth=0.6, linestyle=":"
-        )
-        ax.add_patch(idle)
+        lettered(ax, (0.02, y + ROW / 2), names[device])
+        rectangle(ax, (before, y, cell * steps, ROW), edge=FAINT, width=0.6, linestyle=":")
         for work, start, end in facts.placed(device):
             _draw_work(ax, facts, work, (before + cell * start, y, cell * (end - start), ROW))
         if pending := facts.waiting(device):
             start = max((end for _, _, end in facts.placed(device)), default=0)
             _draw_work(ax, facts, pending, (before + cell * start, y, cell * facts.length(pending), ROW), waits=True)
-    ax.text(0.02, bottom + 0.12, "step", fontsize=7, color=QUIET, va="center")
+    lettered(ax, (0.02, bottom + 0.12), "step", 7, color=QUIET)
     for step in range(0, steps, max(1, round(0.3 / cell))):
-        ax.text(
-            before + cell * (step + 0.5), bottom + 0.12, str(step), fontsize=6, color=QUIET, ha="center", va="center"
-        )
+        centred(ax, (before + cell * (step + 0.5), bottom + 0.12), str(step), 6, color=QUIET)
     for k, line in enumerate(said):
-        ax.text(0.02, bottom + 0.36 + 0.18 * k, line, fontsize=8.5, color=PAGE, va="center")
+        lettered(ax, (0.02, bottom + 0.36 + 0.18 * k), line, 8.5)
     return Picture(figure, "\n".join(filter(None, [title, in_text(facts, names)])))
 
 
@@ -89,30 +84,11 @@ def _name(work: Work, several: bool) -> str:
     return str(work) if several else f"{work.kind}{work.microbatch}"
 
 
-def _draw_work(
-    ax: Axes, facts: Timetable, work: Work, box: tuple[float, float, float, float], waits: bool = False
-) -> None:
+def _draw_work(ax: Axes, facts: Timetable, work: Work, box: Box, waits: bool = False) -> None:
     x, y, wide, high = box
-    backward = work.kind == "B"
-    ax.add_patch(
-        Rectangle(
-            (x + 0.01, y + 0.03),
-            wide - 0.02,
-            high - 0.06,
-            facecolor="none" if waits else COLOURS[work.microbatch % len(COLOURS)],
-            edgecolor=QUIET if waits else INK,
-            linewidth=STRONG if backward else EDGE,
-            linestyle=":" if waits else "-",
-        )
-    )
+    ink, line, colour = (QUIET, ":", "none") if waits else (INK, "-", COLOURS[work.microbatch % len(COLOURS)])
+    width, weight = (STRONG, "bold") if work.kind == "B" else (EDGE, "normal")
+    rectangle(ax, (x + 0.01, y + 0.03, wide - 0.02, high - 0.06), colour, ink, width, linestyle=line)
     if wide >= READABLE:
-        ax.text(
-            x + wide / 2,
-            y + high / 2,
-            f"{work.kind}{work.microbatch}{'′' * facts.place(work)}{'?' * waits}",
-            fontsize=7 if wide > 0.24 else 5,
-            weight="bold" if backward else "normal",
-            color=QUIET if waits else INK,
-            ha="center",
-            va="center",
-        )
+        words = f"{work.kind}{work.microbatch}{'′' * facts.place(work)}{'?' * waits}"
+        centred(ax, (x + wide / 2, y + high / 2), words, 7 if wide > 0.24 else 5, weight=weight, color=ink)

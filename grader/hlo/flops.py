@@ -11,34 +11,11 @@ from grader.hlo.text import Computation, Operation, integers
 
 # One FLOP for each element of the result. (Comparisons, selections, and conversions compute no new number.)
 _ARITHMETIC = frozenset(
-    [
-        "add",
-        "subtract",
-        "multiply",
-        "divide",
-        "remainder",
-        "maximum",
-        "minimum",
-        "negate",
-        "abs",
-        "power",
-        "sqrt",
-        "rsqrt",
-        "cbrt",
-        "exponential",
-        "exponential-minus-one",
-        "log",
-        "log-plus-one",
-        "logistic",
-        "tanh",
-        "tan",
-        "sine",
-        "cosine",
-        "atan2",
-        "erf",
-        "floor",
-        "ceil",
-    ]
+    {
+        *("add", "subtract", "multiply", "divide", "remainder", "maximum", "minimum", "negate", "abs", "power", "sqrt"),
+        *("rsqrt", "cbrt", "exponential", "exponential-minus-one", "log", "log-plus-one", "logistic", "tanh", "tan"),
+        *("sine", "cosine", "atan2", "erf", "floor", "ceil"),
+    }
 )
 _REDUCING = ("reduce", "reduce-window")  # one for each element of the operand
 _FLOATING = ("f", "bf", "c")  # what the names of such types begin with

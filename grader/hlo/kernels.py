@@ -10,27 +10,10 @@ from grader.hlo.text import Operation
 
 # They compute nothing: they only tell the compiler something, or set memory aside.
 _SILENT = (
-    "AllocateBuffer",
-    "AssumeGatherIndicesInBound",
-    "AsyncCollective",
-    "ConcatBitcast",
-    "GatherScatterIndicesBitpacked",
-    "LayoutConstraint",
-    "MoveToDevice",
-    "MoveToHost",
-    "PadToStatic",
-    "PrepareAsyncCall",
-    "SPMDFullToShardShape",
-    "SPMDShardToFullShape",
-    "Sharding",
-    "SliceToDynamic",
-    "TopK",
-    "X64Combine",
-    "X64Split",
-    "__cub$",
-    "__gpu$TopK",
-    "annotate_device_placement",
-    "cu_threefry2x32",
+    *("AllocateBuffer", "AssumeGatherIndicesInBound", "AsyncCollective", "ConcatBitcast"),
+    *("GatherScatterIndicesBitpacked", "LayoutConstraint", "MoveToDevice", "MoveToHost", "PadToStatic"),
+    *("PrepareAsyncCall", "SPMDFullToShardShape", "SPMDShardToFullShape", "Sharding", "SliceToDynamic", "TopK"),
+    *("X64Combine", "X64Split", "__cub$", "__gpu$TopK", "annotate_device_placement", "cu_threefry2x32"),
     *MATMUL_LIBRARIES,
 )
 # Libraries of one device alone: they compute, and send nothing.

@@ -14,15 +14,8 @@ from grader.programs.operations import blocks_in, operations_in
 
 # What a call may say besides its name. None of it names other code, or lets a result be in an operand's place.
 SAID = {
-    "call_target_name",
-    "has_side_effect",
-    "mhlo.attributes",
-    "mhlo.frontend_attributes",
-    "mhlo.sharding",
-    "mhlo.version",
-    "operand_layouts",
-    "result_layouts",
-    "sdy.sharding",
+    *("call_target_name", "has_side_effect", "mhlo.attributes", "mhlo.frontend_attributes", "mhlo.sharding"),
+    *("mhlo.version", "operand_layouts", "result_layouts", "sdy.sharding"),
 }
 
 

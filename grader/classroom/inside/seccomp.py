@@ -9,45 +9,15 @@ from collections.abc import Sequence
 GUARDED = "GRADER_SECCOMP"  # set in the environment where walls stand
 # What a process inside may not call, beyond what its namespaces and lack of capabilities forbid already.
 PROCESSES = (
-    "fork",
-    "vfork",
-    "execve",
-    "execveat",
-    "ptrace",
-    "process_vm_readv",
-    "process_vm_writev",
-    "kcmp",
-    "process_madvise",
-    "pidfd_open",
-    "pidfd_send_signal",
-    "pidfd_getfd",
-    "tkill",
-    "setpriority",
-    "ioprio_set",
-    "sched_setscheduler",
-    "sched_setparam",
-    "sched_setattr",
-    "sched_setaffinity",
+    *("fork", "vfork", "execve", "execveat", "ptrace", "process_vm_readv", "process_vm_writev", "kcmp"),
+    *("process_madvise", "pidfd_open", "pidfd_send_signal", "pidfd_getfd", "tkill", "setpriority", "ioprio_set"),
+    *("sched_setscheduler", "sched_setparam", "sched_setattr", "sched_setaffinity"),
 )
 LASTING = ("shmget", "semget", "msgget", "mq_open", "add_key", "request_key", "keyctl")
 PRIVILEGED = (
-    "mount",
-    "umount2",
-    "pivot_root",
-    "chroot",
-    "unshare",
-    "setns",
-    "open_tree",
-    "move_mount",
-    "fsopen",
-    "fsmount",
-    "mount_setattr",
-    "bpf",
-    "perf_event_open",
-    "userfaultfd",
-    "io_uring_setup",
-    "name_to_handle_at",
-    "open_by_handle_at",
+    *("mount", "umount2", "pivot_root", "chroot", "unshare", "setns", "open_tree", "move_mount", "fsopen", "fsmount"),
+    *("mount_setattr", "bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "name_to_handle_at"),
+    *("open_by_handle_at",),
 )
 TO_ITSELF = ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
 ABSENT = ("clone3", "memfd_create", "memfd_secret")  # whoever asks for these knows another way
