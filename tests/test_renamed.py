@@ -61,6 +61,6 @@ def test_a_check_under_an_old_name_says_so(capsys):
 
 def test_attempts_under_an_old_name_count_for_the_new_one(monkeypatch, tmp_path):
     monkeypatch.setenv("MANY_DEVICES_HOME", str(tmp_path))
-    line = {"exercise": "resharded", "points": 2, "worth": 2, "state": "right", "time": 1.0}
+    line = {"exercise": "relaid", "points": 2, "worth": 2, "state": "right", "time": 1.0}
     (tmp_path / "checks.jsonl").write_text(json.dumps(line))
     assert [attempt.exercise for attempt in attempts()] == ["resharded"]
