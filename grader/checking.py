@@ -7,25 +7,36 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grader.arrays.devices import eight_devices
 from grader.arrays.meshes import no_mesh
 from grader.exercises.answers import origins_of
 from grader.exercises.collecting import asks, collect
-from grader.exercises.exercise import Exercise
 from grader.exercises.verdict import Outcome, Verdict, with_lines
-from grader.feedback import Offer, card, plain_card
+from grader.findings.verdicts import CannotCheck, GateClosed
 from grader.guide.attempts import keep, was_right
 from grader.guide.pieces import keep_piece
 from grader.watching import watchable, watched
 
+if TYPE_CHECKING:
+    from grader.feedback import Offer
+
+NBGRADER = "NBGRADER_EXECUTION"  # is set where nbgrader itself runs a notebook
+
 
 class Mark(float):
-    """The points of a check: a float whose text is the number alone, which nbgrader reads."""
+    """The points of a check: a float whose text is the number alone, which nbgrader reads.
+
+    In a student's notebook nothing is shown under the card.
+    """
 
     def __repr__(self) -> str:
         return f"{float(self):g}" if self != int(self) else f"{int(self)}.0"
+
+    def _ipython_display_(self) -> None:
+        if NBGRADER in os.environ:
+            raise NotImplementedError  # IPython then shows the number
 
 
 def check(name: str, answer: Any) -> Mark:
@@ -37,7 +48,7 @@ def check(name: str, answer: Any) -> Mark:
 
     Example:
       >>> grader.check("block_matmul", lambda A, B: A)
-      block_matmul: 0 of 2 points
+      Not yet · block_matmul · 0 of 2 points
       ...
       0.0
     """
@@ -58,27 +69,20 @@ def verdict_on(name: str, answer: Any, seed: int = 0, *, thorough: bool = False)
         eight_devices()
         exercise = given(name)
     except (LookupError, RuntimeError) as error:
-        return Verdict(name, (Outcome.missed(name, "known", 0.0, str(error)),))
+        return Verdict(name, (Outcome.missed(name, "known", 0.0, (CannotCheck(str(error)),)),))
     if exercise.after and not was_right(exercise.after):
-        return Verdict(name, (Outcome.left_open(name, "gate", exercise.points, closed_gate(exercise)),))
+        return Verdict(name, (Outcome.left_open(name, "gate", exercise.points, (GateClosed(exercise.after),)),))
     with no_mesh():
         cases = exercise.draw_cases(seed, thorough=thorough)
-        from grader.judging.judge import judge
+        from grader.explaining.explained import explained
 
         answers = collect(exercise.form, asks(exercise, cases), answer)
-        return with_lines(judge(exercise, cases, answers), list(map(origins_of, answers)))
-
-
-def closed_gate(exercise: Exercise) -> str:
-    """What is said where the gate before is not passed yet."""
-    return (
-        f"This gate opens when `{exercise.after}` is right: what you write here builds on it. Run the check of "
-        f"`{exercise.after}` first. (Grading judges every gate, whichever are open here.)"
-    )
+        return with_lines(explained(exercise, cases, answers), list(map(origins_of, answers)))
 
 
 def _offer(verdict: Verdict, answer: Any) -> Offer | None:
     """An answer to watch: a wrong one at once, on the smallest case that fails; a right one by a line to type."""
+    from grader.feedback import Offer
     from grader.lessons import EXERCISES
 
     name, failure = verdict.exercise, verdict.failure
@@ -89,20 +93,24 @@ def _offer(verdict: Verdict, answer: Any) -> Offer | None:
         return Offer(name)
     try:
         with no_mesh():
-            return Offer(name, watched(exercise, answer, failure.check, verdict.repair)._repr_html_())
+            return Offer(name, watched(exercise, answer, failure.check)._repr_html_())
     except Exception:  # what JAX refuses has no lines that were done; the card says why it does
         return None
 
 
 def _show(verdict: Verdict, offer: Offer | None) -> None:
+    from grader.feedback import card, plain_card
+    from grader.lessons import EXERCISES
+
     shell = sys.modules.get("IPython")
-    text = plain_card(verdict, offer)
+    exercise = EXERCISES.get(verdict.exercise)
+    text = plain_card(verdict, exercise, offer)
     if shell is None or shell.get_ipython() is None:
         print(text)
     else:
         from IPython.display import display
 
-        display({"text/html": card(verdict, offer), "text/plain": text}, raw=True)
+        display({"text/html": card(verdict, exercise, offer), "text/plain": text}, raw=True)
 
 
 @contextlib.contextmanager

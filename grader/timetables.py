@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 Orders = Sequence[Sequence[str]]  # for each device, its work in order
 SPELLING = re.compile(r"([FBW])(\d{1,6})(?:@(\d{1,6}))?", re.ASCII)
@@ -31,16 +32,61 @@ class Work:
 
 
 @dataclass(frozen=True)
+class WaitingDevice:
+    """A device that cannot begin a piece of work, because it needs another piece, of its own or of another device."""
+
+    device: int
+    work: Work
+    need: Work
+    of: int
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why orders never end, or are no pass of all microbatches through all stages: which work, stages, and devices."""
+
+    kind: Literal["empty", "repeated", "stage on two devices", "missing", "W missing", "deadlock"]
+    work: Work | None = None
+    numbers: tuple[int, ...] = ()
+    waits: tuple[WaitingDevice, ...] = ()
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "empty":
+                return "No device has anything to do."
+            case "repeated":
+                return f"{self.work} is done {self.numbers[0]} times."
+            case "stage on two devices":
+                stage, one, other = self.numbers
+                return f"Stage {stage} is on devices {one} and {other}, but its weights are on one."
+            case "missing":
+                return f"{self.work} is never done."
+            case "W missing":
+                return f"{self.work} is never done, though other backward passes of its stage have a separate W."
+            case _:
+                waits = (
+                    f"- device {w.device} can't begin {w.work}: it needs "
+                    f"{'its own' if w.of == w.device else f'{_possessive(w.of)}'} {w.need}"
+                    for w in self.waits
+                )
+                return "Deadlock: every device with work left is waiting.\n" + "\n".join(waits)
+
+
+def _possessive(device: int) -> str:
+    return f"device {device}'s"
+
+
+@dataclass(frozen=True)
 class Timetable:
     """What came of the orders.
 
     `starts[d]` has, for each piece of work that device d has come to, the step in which it began, from 0. `wrong` says
-    why the orders do not come to an end, or why they are no pass of all microbatches through all stages; "" if they do.
+    why the orders do not come to an end, or why they are no pass of all microbatches through all stages.
     """
 
     orders: tuple[tuple[Work, ...], ...]
     starts: tuple[tuple[int, ...], ...]
-    wrong: str = ""
+    wrong: Fault | None = None
 
     @cached_property
     def split(self) -> frozenset[tuple[int, int]]:
@@ -109,7 +155,7 @@ class Timetable:
 
     def __repr__(self) -> str:
         if self.wrong:
-            return self.wrong
+            return str(self.wrong)
         held = "; microbatches held at most, by device: " + " ".join(f"{most:g}" for most in self.held)
         goes_back = any(work.kind == "B" for order in self.orders for work in order)
         return f"{self.steps} steps, bubble {self.bubble:.1%}{held if goes_back else ''}"
@@ -147,7 +193,7 @@ def simulate(orders: Orders) -> Timetable:
             begun.append(max([free, *(ends[need] for need in needs)]))
             ends[work] = begun[-1] + timetable.length(work)
             going += waiting.pop(work, [])
-    wrong = _not_a_pass(read) or (_stuck(read, starts, last, ends) if waiting else "")
+    wrong = _not_a_pass(read) or (_stuck(read, starts, last, ends) if waiting else None)
     return Timetable(read, tuple(map(tuple, starts)), wrong)
 
 
@@ -214,26 +260,24 @@ def _work(text: object, device: int) -> Work:
     return Work(found[1], int(found[2]), int(found[3] or device))
 
 
-def _not_a_pass(orders: tuple[tuple[Work, ...], ...]) -> str:
+def _not_a_pass(orders: tuple[tuple[Work, ...], ...]) -> Fault | None:
     """What these orders lack to be a pass of all microbatches through all stages, forward or forward and backward."""
     count = Counter(work for order in orders for work in order)
     if not count:
-        return "Nobody has anything to do."
+        return Fault("empty")
     if twice := next((work for work, times in count.items() if times > 1), None):
-        return f"{twice} is done {'twice' if count[twice] == 2 else f'{count[twice]} times'}."
+        return Fault("repeated", twice, (count[twice],))
     homes: dict[int, int] = {}
     for device, order in enumerate(orders):
         for work in order:
             if homes.setdefault(work.stage, device) != device:
-                return f"Stage {work.stage} is on devices {homes[work.stage]} and {device}: its weights are on one."
+                return Fault("stage on two devices", numbers=(work.stage, homes[work.stage], device))
     kinds = "FB" if any(work.kind != "F" for work in count) else "F"
     missing = _missing(count, kinds, range(max(homes) + 1))
     if missing:
-        return f"{missing} is never done."
+        return Fault("missing", missing)
     missing = _missing(count, "W", sorted({work.stage for work in count if work.kind == "W"}))
-    if missing:
-        return f"{missing} is never done, though stage {missing.stage} has its other W apart from B."
-    return ""
+    return Fault("W missing", missing) if missing else None
 
 
 def _missing(count: Iterable[Work], kinds: str, stages: Iterable[int]) -> Work | None:
@@ -246,15 +290,13 @@ def _missing(count: Iterable[Work], kinds: str, stages: Iterable[int]) -> Work |
 
 def _stuck(
     orders: tuple[tuple[Work, ...], ...], starts: Sequence[Sequence[int]], last: int, ends: dict[Work, int]
-) -> str:
-    """Who waits for whom when nobody can go on."""
+) -> Fault:
+    """Which device waits for which when none can go on."""
     home = {work.stage: device for device, order in enumerate(orders) for work in order}
-    lines = []
+    waits = []
     for device, order in enumerate(orders):
         if len(starts[device]) < len(order):
             work = order[len(starts[device])]
             need = next(need for need in _needs(work, last) if need not in ends)
-            of = "its own" if home[need.stage] == device else f"device {home[need.stage]}'s"
-            lines.append(f"- device {device} cannot begin {work}: it needs {of} {need}")
-    who = "Everybody waits for somebody" if len(lines) == len(orders) else "Nobody who has something to do can go on"
-    return f"{who}:\n" + "\n".join(lines)
+            waits.append(WaitingDevice(device, work, need, home[need.stage]))
+    return Fault("deadlock", waits=tuple(waits))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 from grader.arrays.devices import eight_devices
 from grader.arrays.meshes import no_mesh
-from grader.exercises.collecting import asks, collect
+from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
 from grader.exercises.forms import ProgramExercise
-from grader.programs.repairs import Repair
+from grader.findings.finding import Finding
 from grader.replays.lockstep import Reach
 from grader.replays.on_case import FOR_A_CARD, on_case, opening
 from grader.replays.page import Replay
@@ -31,8 +32,7 @@ def watch(name: str, answer: Any) -> Replay:
       >>> dict(grader.watch("partial_sums", of_all).facts.frames[0].mesh)
       {'x': 2}
     """
-    from grader.judging.judge import first_repair
-    from grader.judging.shrinking import tried
+    from grader.explaining.shrinking import tried
     from grader.lessons import find  # here, so that `import grader` stays quick
 
     eight_devices()
@@ -42,10 +42,8 @@ def watch(name: str, answer: Any) -> Replay:
     if not callable(answer):
         raise ValueError(f"The answer to {name} should be a function; it is a {type(answer).__name__}.")
     with AuthorsLines(), no_mesh():
-        cases = exercise.draw_cases()
-        missed = next((one.check for one in tried(exercise, cases, answer) if one.check), "")
-        repair = first_repair(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
-        return watched(exercise, answer, missed, repair, Reach())
+        missed = next((one.check for one in tried(exercise, exercise.draw_cases(), answer) if one.check), "")
+        return watched(exercise, answer, missed, Reach())
 
 
 def watchable(exercise: Exercise) -> TypeGuard[ProgramExercise]:
@@ -53,15 +51,22 @@ def watchable(exercise: Exercise) -> TypeGuard[ProgramExercise]:
     return isinstance(exercise, ProgramExercise) and not exercise.by_compiler
 
 
-def watched(
-    exercise: ProgramExercise, answer: Any, check: str, repair: Repair | None = None, reach: Reach = FOR_A_CARD
-) -> Replay:
-    """An answer on the smallest case on which it misses this check; on a small one, where it misses none ("").
+def watched(exercise: ProgramExercise, answer: Any, check: str, reach: Reach = FOR_A_CARD) -> Replay:
+    """An answer on the smallest case on which it misses this check; on a small one if it misses none ("").
 
-    It opens where this repair would make it right. Raises whatever the answer raises.
+    Raises whatever the answer raises.
     """
-    from grader.judging.shrinking import smallest
+    from grader.explaining.shrinking import smallest
 
     found = smallest(exercise, answer, check)
     facts = on_case(answer, found.case, reach)
-    return Replay(exercise.name, facts, opening(facts, check, repair), found.about)
+    return Replay(exercise.name, facts, opening(facts, check), _about(found.case, found.findings))
+
+
+def _about(case: Case, findings: Sequence[Finding]) -> str:
+    """What is shown: the case, and what is wrong in it."""
+    from grader.judging.describing import describe
+    from grader.wording import in_short
+
+    missed = [in_short(finding) for finding in findings[:1]]
+    return "\n".join([f"Test case: {in_short(describe(case))}", *missed])

@@ -13,8 +13,9 @@ from nbformat import NotebookNode
 from grader.classroom.course.frame import bare
 from grader.classroom.course.where import sections
 from grader.exercises.collecting import asks, collect
+from grader.explaining.explained import explained
 from grader.jax_versions import one_mlir_context
-from grader.judging.judge import LADDERS, judge
+from grader.judging.judge import judgment_of
 from grader.lessons import EXERCISES
 
 ROOT = Path(__file__).parents[1]
@@ -95,7 +96,7 @@ def asked(lesson: str) -> list[str]:
 
 def verdict(exercise, answer, seed=7, thorough=False):
     cases = exercise.draw_cases(seed, thorough=thorough)
-    return judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
+    return explained(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
 
 
 def is_accepted(lesson: str, name: str, source: str) -> bool:
@@ -109,7 +110,7 @@ def _misses_none(exercise, answer, seed, thorough):
     cases = exercise.draw_cases(seed, thorough=thorough)
     with one_mlir_context():
         answers = collect(exercise.form, asks(exercise, cases), answer)
-        return LADDERS[type(exercise)](exercise, cases, answers).first_miss() is None
+        return judgment_of(exercise, cases, answers).first_miss is None
 
 
 def mistaken(exercise, mistake):

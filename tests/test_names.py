@@ -5,8 +5,8 @@ from collections import defaultdict
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "grader"
-# Called by their module's name: what starts a process, and what a template imports before it forks.
-ENTRIES = {"main", "warm", "ROLE"}
+# Called by their module's name: what starts a process, what a template imports before it forks, and one of each kind.
+ENTRIES = {"main", "warm", "ROLE", "EXAMPLES"}
 
 
 def is_command(node: ast.AST) -> bool:

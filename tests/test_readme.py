@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "CONTRIBUTING.md", "book/students.md", "book/instructors.md")
+PAGES = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "book/students.md", "book/instructors.md")
 TEXTS = {name: (ROOT / name).read_text() for name in PAGES}
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", "\n".join(TEXTS.values()), re.DOTALL | re.MULTILINE)
-PYTHON = [block for language, block in BLOCKS if language == "python"]
+PYTHON = [block for language, block in BLOCKS if language == "python" and "Exercise(" not in block]
 TYPED = sorted(
     {line.partition("  #")[0].strip() for language, block in BLOCKS if not language for line in block.splitlines()}
     | {code for text in TEXTS.values() for code in re.findall(r"(?<!`)`((?:make|grader) [a-z][^`]*)`", text)}
@@ -46,6 +46,13 @@ def test_python_runs(block, tmp_path, monkeypatch, capsys):
         else:
             exec(line, given)
     assert any("4 processes ended well" in text for text in shown) and any("8" in text for text in shown)
+
+
+def test_the_exercise_of_contributing_is_the_one_that_grader_new_writes():
+    """It is solved, and its mistakes are made, in tests/classroom/test_new.py."""
+    (block,) = [block for language, block in BLOCKS if language == "python" and "Exercise(" in block]
+    template = ROOT / "grader" / "classroom" / "course" / "beginnings" / "program.py.txt"
+    assert template.read_text().replace("$name", "row_sum").endswith(f"import annotations\n\n{block}")
 
 
 @pytest.mark.parametrize("line", starting("make"))

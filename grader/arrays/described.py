@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,9 +21,9 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.files import OnFile
 from grader.arrays.sketch import Sketch
-from grader.arrays.words import number, numbered, region
+from grader.arrays.words import numbered, region
 
-FROM_HOST, FROM_ANYWHERE = "from the host", "from anywhere"  # ways on which an array may come to devices
+FROM_HOST, FROM_ANYWHERE = "from the host", "from anywhere"  # ways by which an array may get to devices
 TO_THE_HOST = "to the host"  # from there, or what devices were given put into its memory
 NOT_IN_PLACE = "not in place"  # where an array may be that should have taken the place of one that was given
 GUARDS = {
@@ -31,7 +31,6 @@ GUARDS = {
     TO_THE_HOST: (jax.transfer_guard_host_to_device,),
     FROM_ANYWHERE: (jax.transfer_guard_host_to_device, jax.transfer_guard_device_to_device),
 }
-FEW_KEYS = 6  # of a dict, that are told
 HELD = "held by device"  # the key of what was observed of an array that is on several devices
 
 
@@ -267,35 +266,8 @@ def lies_on_devices(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and any(map(lies_on_devices, value))
 
 
-def difference(found: Any, expected: Any, close: Any) -> str:
-    """In words, the first difference of two observed results, arrays on several devices among them; "" when none."""
-    return _difference(found, expected, close, "")
-
-
-def _difference(found: Any, expected: Any, close: Any, where: str) -> str:
-    """`where` is the way to this part of the result, such as [1][0]."""
-    name = f"entry {where} of the result" if where else "it"
-    if isinstance(expected, Mapping) and HELD in expected:
-        return _array_difference(found, expected[HELD], close, name)
-    if isinstance(expected, Mapping):
-        if not isinstance(found, Mapping) or HELD in found or found.keys() != expected.keys():
-            own = f" with the keys {', '.join(map(str, found))}" if _is_plain_dict(found) else ""
-            return f"{name} should be a dict with the keys {', '.join(expected)}; it is {_kind(found)}{own}."
-        return _first(_difference(found[k], v, close, f"{where}[{k!r}]") for k, v in expected.items())
-    if isinstance(expected, (list, tuple)):
-        if not isinstance(found, (list, tuple)) or len(found) != len(expected):
-            return f"{name} should be {_kind(expected)}; it is {_kind(found)}."
-        return _first(
-            _difference(f, e, close, f"{where}[{k}]") for k, (f, e) in enumerate(zip(found, expected, strict=True))
-        )
-    plain_enough = not isinstance(found, (Mapping, list, tuple, str)) and not isinstance(expected, str)
-    if found is expected or (close(found, expected) if plain_enough else found == expected):
-        return ""
-    return f"{name} should be {expected!r:.80}; it is {found!r:.80}."
-
-
 def of_other_numbers(found: Any, expected: Any) -> bool:
-    """Whether an array on devices has another type of numbers than the one that is due, of two that are made alike."""
+    """Whether an array on devices has another dtype than expected, of two values that are otherwise the same."""
     if isinstance(expected, Mapping) and HELD in expected:
         ((block,), (theirs,)) = (list(next(iter(one[HELD].values())).values()) for one in (expected, found))
         return bool(block.dtype != theirs.dtype)
@@ -304,48 +276,6 @@ def of_other_numbers(found: Any, expected: Any) -> bool:
     if isinstance(expected, (list, tuple)):
         return any(map(of_other_numbers, found, expected))
     return False
-
-
-def _is_plain_dict(found: Any) -> bool:
-    return isinstance(found, Mapping) and HELD not in found and 0 < len(found) <= FEW_KEYS
-
-
-def _array_difference(found: Any, expected: Mapping[str, Any], close: Any, name: str) -> str:
-    if not is_observed(found):
-        return f"{name} should be on {_listed(expected)}; it is {_kind(found)}."
-    observed = found[HELD]
-    if observed.keys() != expected.keys():
-        return f"{name} should be on {_listed(expected)}; it is on {_listed(observed)}."
-    for device, blocks in expected.items():
-        ((part, block),), ((other, theirs),) = blocks.items(), observed[device].items()
-        if part != other:
-            return f"{_on(device, name)} should hold {part}; it holds {other}."
-        if theirs.dtype != block.dtype and theirs.shape == block.shape:
-            return f"{_on(device, name)} holds {part}, as it should, but of {theirs.dtype}; {block.dtype} is due."
-        if not close(theirs, block):
-            wrong = _wrong_values(theirs, device, expected, close)
-            return f"{_on(device, name)} holds {part}, as it should, but {wrong}."
-    return ""
-
-
-def _wrong_values(theirs: np.ndarray, device: str, expected: Mapping[str, Any], close: Any) -> str:
-    ((_, block),) = expected[device].items()
-    if theirs.shape != block.shape:
-        return f"a block of shape {theirs.shape} in place of one of {block.shape}"
-    for other, blocks in expected.items():
-        if other != device and all(close(theirs, values) for values in blocks.values()):
-            return f"the values there are those that belong on {other}"
-    odd = np.argwhere([not close(one, other) for one, other in zip(theirs.flat, block.flat, strict=True)])
-    at = np.unravel_index(int(odd[0, 0]) if len(odd) else 0, block.shape)
-    return f"entry {[int(i) for i in at]} there is {_written(theirs[at])} and should be {_written(block[at])}"
-
-
-def _written(value: Any) -> str:
-    return number(value) if np.issubdtype(np.asarray(value).dtype, np.floating) else str(value)
-
-
-def _on(device: str, name: str) -> str:
-    return device if name == "it" else f"{name}: {device}"
 
 
 def is_observed(value: Any) -> bool:
@@ -361,26 +291,3 @@ def is_observed(value: Any) -> bool:
             for part in blocks.values()
         )
     )
-
-
-def where_observed(value: Mapping[str, Any]) -> str:
-    """The devices on which an array was observed, in words."""
-    return _listed(value[HELD])
-
-
-def _first(differences: Iterator[str]) -> str:
-    return next(filter(None, differences), "")
-
-
-def _kind(value: Any) -> str:
-    if is_observed(value):
-        return f"an array on {where_observed(value)}"
-    if isinstance(value, (list, tuple)):
-        return f"a {type(value).__name__} of {len(value)}"
-    if isinstance(value, np.ndarray):
-        return "an array on one device, or NumPy's on the host"
-    return "a dict" if isinstance(value, Mapping) else f"{value!r:.80}"
-
-
-def _listed(devices: Any) -> str:
-    return numbered("device", [name.removeprefix("device ") for name in devices])

@@ -1,7 +1,7 @@
-"""Found against expected, array by array: the ratio that gives away a sum taken once too often.
+"""Actual over expected, array by array: the ratio that gives away a sum taken once too often.
 
-The gradients of a network, held against those of a single device, are right where the ratio is 1; where it is
-the number of devices along an axis, they were summed over that axis without need.
+The gradients of a network, compared with those of a single device, are correct if the ratio is 1; if it is the number
+of devices along an axis, they were summed over that axis without need.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from grader.arrays.numbers import close, same_numbers
 
 @dataclass(frozen=True)
 class Ratio:
-    """One array's ratio to the one expected: the smallest and the largest, over all devices and entries.
+    """One array's ratio to the one expected: the smallest and the largest, over all devices and elements.
 
-    Where every entry is the same multiple of the one expected, both are that number. `apart`: copies that should be
-    alike are not, so that what NumPy shows is the first device's alone. Not a number where what was found is not
-    finite, and infinite where nothing but zeros is expected.
+    If every element is the same multiple of the one expected, both are that number. `apart`: replicas disagree, so that
+    what NumPy shows is the first device's alone. Not a number if what was found is not finite, and infinite if nothing
+    but zeros is expected.
     """
 
     name: str
@@ -33,13 +33,18 @@ class Ratio:
     apart: bool = False
 
     @property
+    def telling(self) -> bool:
+        """Whether it says how far off the array is: not if some elements have the other sign."""
+        return not self.least < 0 < self.most
+
+    @property
     def words(self) -> str:
         if math.isnan(self.most):
             return "not finite"
         if math.isinf(self.most):
             return "should be 0"
         same = f"{self.least:.4g}" if self.least == self.most else f"{self.least:.3g} to {self.most:.3g}"
-        return f"{same}{', and copies differ' if self.apart else ''}"
+        return f"{same if self.telling else 'no common factor'}{', replicas disagree' if self.apart else ''}"
 
 
 @dataclass(frozen=True)
@@ -58,17 +63,17 @@ class Ratios:
 
 
 def ratios(found: Any, expected: Any) -> Ratios:
-    """Hold a pytree of arrays, on however many devices, against one of the same structure, leaf by leaf.
+    """Compare a pytree of arrays, on however many devices, with one of the same structure, leaf by leaf.
 
     Every addressable shard is looked at: an array that only claims to be replicated is found out.
 
     Args:
       found: the arrays to look at.
-      expected: the same tree, of arrays that are right.
+      expected: the same tree, of arrays that are correct.
 
     Example:
       >>> grader.ratios({"w": 4 * np.ones(3)}, {"w": np.ones(3)})
-      found ÷ expected:
+      actual / expected:
         ['w']  4
     """
     pairs = zip(jax.tree.leaves_with_path(expected), jax.tree.leaves(found), strict=True)
@@ -114,31 +119,37 @@ def _apart(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> bool:
     )
 
 
-def furthest(rows: Sequence[Ratio], most: int = 12) -> tuple[list[Ratio], str]:
-    """The rows that are furthest from right, in their order, and how many others there are, in words."""
+def furthest(rows: Sequence[Ratio], most: int = 12) -> tuple[list[Ratio], int]:
+    """The rows that are furthest from 1, in their order, and how many others there are; none if no ratio says how far
+    off an array is."""
+    if not any(row.telling for row in rows):
+        return [], 0
     told = sorted(sorted(range(len(rows)), key=lambda k: -_off(rows[k]))[:most])
-    left = len(rows) - len(told)
-    return [rows[k] for k in told], f"(and {left} more that are nearer to 1)" if left else ""
+    return [rows[k] for k in told], len(rows) - len(told)
 
 
 def _off(row: Ratio) -> float:
     return math.inf if not math.isfinite(row.most) or row.apart else max(abs(row.least - 1), abs(row.most - 1))
 
 
-def as_text(rows: Sequence[Ratio], more: str = "") -> list[str]:
+def as_text(rows: Sequence[Ratio], left_out: int = 0) -> list[str]:
+    """A table; nothing without rows."""
     wide = max((len(row.name) for row in rows), default=0)
     lines = [f"  {row.name:<{wide}}  {row.words}" for row in rows]
-    return ["found ÷ expected:", *lines, *([f"  {more}"] if more else [])]
+    return ["actual / expected:", *lines, *_more(left_out)] if rows else []
 
 
-def as_html(rows: Sequence[Ratio], more: str = "") -> str:
+def as_html(rows: Sequence[Ratio], left_out: int = 0) -> str:
     cell = '<td style="text-align:left;padding:.1em .8em">'
-    lines = (f"<tr>{cell}<code>{html.escape(row.name)}</code></td>{cell}{_emphasised(row)}</td></tr>" for row in rows)
-    head = '<tr><td></td><td style="text-align:left;padding:.1em .8em;opacity:.75">found ÷ expected</td></tr>'
-    last = f"<tr>{cell}{more}</td><td></td></tr>" if more else ""
-    return f'<table style="margin:.4em 0">{head}{"".join(lines)}{last}</table>'
+    lines = [f"<tr>{cell}<code>{html.escape(row.name)}</code></td>{cell}{_emphasized(row)}</td></tr>" for row in rows]
+    lines += [f"<tr>{cell}{more}</td><td></td></tr>" for more in _more(left_out)]
+    head = '<tr><td></td><td style="text-align:left;padding:.1em .8em;opacity:.75">actual / expected</td></tr>'
+    return f'<table style="margin:.4em 0">{head}{"".join(lines)}</table>' if rows else ""
 
 
-def _emphasised(row: Ratio) -> str:
-    right = row.words == "1"
-    return row.words if right else f"<strong>{row.words}</strong>"
+def _more(left_out: int) -> list[str]:
+    return [f"  ({left_out} more, nearer to 1)"] if left_out else []
+
+
+def _emphasized(row: Ratio) -> str:
+    return row.words if row.words == "1" else f"<strong>{row.words}</strong>"

@@ -24,10 +24,21 @@ def numbered(noun: str, numbers: Collection[int | str]) -> str:
     return f"{noun}{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
 
 
+def times(count: int) -> str:
+    """How often, in words."""
+    return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
 def consecutive(numbers: Iterable[int]) -> Iterator[list[int]]:
     """Numbers in their order, those together that are one behind the other."""
     for _, run in itertools.groupby(enumerate(numbers), lambda entry: entry[1] - entry[0]):
         yield [number for _, number in run]
+
+
+def spanned(noun: str, numbers: Collection[int]) -> str:
+    """The same, with three and more that are one behind the other by the first and the last: devices 0–7, 12."""
+    runs = (f"{run[0]}–{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in consecutive(numbers))
+    return f"{noun}{'s' * (len(numbers) > 1)} {', '.join(runs)}"
 
 
 def enumeration(things: Sequence[str]) -> str:

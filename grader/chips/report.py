@@ -54,7 +54,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class CompilerRefusal:
     """What the compiler says to a program that does not fit: its words, the bytes it wants, the largest arrays.
 
     The arrays are those of the same program compiled for as many chips of a kind with more memory, `roomier`.
@@ -78,7 +78,7 @@ class PodReport(Report):
     topology: Topology
     order: tuple[int, ...]
     memory: Memory | None
-    refusal: Refusal | None
+    refusal: CompilerRefusal | None
     seconds: float
 
     @property
@@ -218,7 +218,7 @@ def pod_report(pod: Topology, asked: Request, found: Mapping[str, Any]) -> PodRe
     meshes = tuple(map(NamedMesh, asked.meshes or (asked.mesh,)))
     if "refusal" in found:
         words = found["refusal"].removeprefix("RESOURCE_EXHAUSTED: ")
-        refusal = Refusal(words, _wanted(words))
+        refusal = CompilerRefusal(words, _wanted(words))
         return PodReport("tpu", meshes, UNREAD, (), (), None, pod, asked.order, None, refusal, found["seconds"])
     memory = found["memory"]
     held = Memory(
@@ -277,7 +277,7 @@ def _shard_bytes(shape: Any, dtype: str, spec: Any, mesh: Mapping[str, int]) -> 
     return math.prod(shape) * size // math.prod(mesh[a] for a in axes)
 
 
-def _with_largest(asked: Request, refused: PodReport, seconds: float) -> Refusal:
+def _with_largest(asked: Request, refused: PodReport, seconds: float) -> CompilerRefusal:
     """The refusal with the program's largest arrays, found where there is room for them."""
     assert refused.refusal is not None
     for name in _roomier(refused.topology):

@@ -259,7 +259,7 @@ def collect(
 
 @app.command()
 def new(
-    lesson: Annotated[str, typer.Argument(help="The lesson, such as 07_matmul; one that does not exist begins.")],
+    lesson: Annotated[str, typer.Argument(help="The lesson, such as 07_matmul; it is created if there is none.")],
     exercise: Annotated[str, typer.Argument(help="Its name, such as center: what students will define.")],
     form: Annotated[str, typer.Option(help="What an answer is: program, function, table or processes.")] = "program",
 ) -> None:
@@ -273,8 +273,8 @@ def new(
         raise Trouble(str(error)) from None
     for file in files:
         _say(f"wrote {file.relative_to(root)}")
-    _say(f"Write over what is in them, prove it as CONTRIBUTING.md says, and begin with `grader build {lesson}`; then")
-    _say(f'`pytest -m "" tests/lessons/test_exercises.py -k {exercise}`.')
+    _say(f"Replace the example in them with yours. To prove it, begin with `grader build {lesson}`; then")
+    _say(f'`pytest -m "" tests/lessons/test_exercises.py -k {exercise}`. The rest is in CONTRIBUTING.md.')
 
 
 @app.command()

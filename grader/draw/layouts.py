@@ -17,9 +17,11 @@ from matplotlib.figure import Figure
 
 from grader.arrays.blocks import Blocks, Bounds, blocks_of
 from grader.arrays.numbers import close, same_numbers
-from grader.arrays.words import number, numbered, region
+from grader.arrays.words import number, numbered, region, spanned
 from grader.draw.picture import COLOURS, EDGE, INK, PAGE, QUIET, SMALLEST, WRONG, Picture, held_by, sheet
 from grader.draw.shapes import Box, centred, rectangle
+
+_Groups = Sequence[Sequence[int]]  # of devices
 
 
 def shards(array: Any, title: str = "") -> Picture:
@@ -75,15 +77,18 @@ def devices(array: Any, title: str = "") -> Picture:
         [2:4, 2:4] on device 3
     """
     blocks = as_blocks(array)
-    figure, ax = sheet(*_size(blocks))
+    each = [[device] for device in range(len(blocks.indices))]
+    figure, ax = sheet(*_size(blocks, each))
     unlike = _unlike(blocks)
-    _draw_devices(ax, blocks, title, _colours(blocks)[0], wrong=unlike)
+    _draw_devices(ax, blocks, each, title, _colours(blocks)[0], wrong=unlike)
     claimed = f"  no copies, whatever the layout says: {numbered('device', unlike)}" if unlike else ""
     return Picture(figure, "\n".join(filter(None, [title, text(blocks), claimed])))
 
 
 def compare(expected: Blocks, found: Blocks) -> Picture:
-    """Device by device, what it should hold and what it does; what differs is framed in red.
+    """What each device should hold beside what it does; what differs is framed in red.
+
+    Devices that hold the same, and should, are drawn once.
 
     Args:
       expected: the blocks as they should be.
@@ -92,21 +97,38 @@ def compare(expected: Blocks, found: Blocks) -> Picture:
     Example:
       >>> expected, found = (grader.draw.blocks((4,), spec, {"x": 2}) for spec in (P("x"), P()))
       >>> grader.draw.compare(expected, found)
-      should hold
+      expected
       4 over x=2
         [0:2] on device 0
         [2:4] on device 1
-      holds
+      found
       4 over x=2
         [0:4] on devices 0, 1
     """
-    (w, h), (v, g) = _size(expected), _size(found)
-    figure, ax = sheet(w + v + 0.5, max(h, g))
-    one, other = _colours(expected, found)
     differ = [device for device in range(len(found.indices)) if not _same(found, expected, device)]
-    _draw_devices(ax, expected, "should hold", one)
-    _draw_devices(ax, found, "holds", other, wrong=differ, left=w + 0.5)
-    return Picture(figure, f"should hold\n{text(expected)}\nholds\n{text(found)}")
+    kinds = _kinds(expected, found)
+    one, other = _alike(expected, kinds[0], []), _alike(found, kinds[1], differ)
+    (w, h), (v, g) = _size(expected, one), _size(found, other)
+    figure, ax = sheet(w + v + 0.5, max(h, g))
+    colours = _colours(expected, found)
+    _draw_devices(ax, expected, one, "expected", colours[0])
+    _draw_devices(ax, found, other, "found", colours[1], differ, left=w + 0.5)
+    return Picture(figure, f"expected\n{text(expected)}\nfound\n{text(found)}")
+
+
+def _alike(blocks: Blocks, kinds: Sequence[int], wrong: Sequence[int]) -> _Groups:
+    """The devices in groups that hold the same: of `kinds` that are the same, and all of them wrong or none."""
+    alike: dict[Any, list[int]] = {}
+    for device, kind in enumerate(kinds):
+        alike.setdefault((kind, blocks.bounds(device), device in wrong), []).append(device)
+    return list(alike.values())
+
+
+def _columns(blocks: Blocks, groups: _Groups) -> int:
+    """In how many columns groups of devices are drawn: as in the mesh where they fill rows and columns of it."""
+    _, wide = _mesh_grid(blocks)
+    rows, columns = {group[0] // wide for group in groups}, {group[0] % wide for group in groups}
+    return len(columns) if len(rows) * len(columns) == len(groups) else math.ceil(math.sqrt(len(groups)))
 
 
 def text(array: Any) -> str:
@@ -229,26 +251,38 @@ def _all_labels(blocks: Blocks) -> list[list[list[str]]]:
     ]
 
 
-def _cell(blocks: Blocks) -> tuple[float, float]:
-    """Inches one device takes: wide and high enough for what is written in it."""
+def _cell(blocks: Blocks, names: Sequence[str]) -> tuple[float, float]:
+    """Inches one device takes: wide and high enough for what is written in it, and above it."""
     labels = _all_labels(blocks)
     widest = max(len(entry) for block in labels for row in block for entry in row)
     columns, rows = max(len(block[0]) for block in labels), max(len(block) for block in labels)
-    return max(0.8, columns * (SMALLEST * widest + 0.12)), max(0.35, 0.19 * rows + 0.06)
+    named = SMALLEST * max(map(len, names))
+    return max(0.8, named, columns * (SMALLEST * widest + 0.12)), max(0.35, 0.19 * rows + 0.06)
 
 
 HEADING, GAP = 0.34, 0.24  # inches above the grid, and above each device for its name
 
 
-def _size(blocks: Blocks) -> tuple[float, float]:
-    """Inches a device grid takes."""
-    rows, columns = _mesh_grid(blocks)
-    wide, high = _cell(blocks)
+def _size(blocks: Blocks, groups: _Groups) -> tuple[float, float]:
+    """Inches a grid of groups of devices takes."""
+    columns = _columns(blocks, groups)
+    rows = -(-len(groups) // columns)
+    wide, high = _cell(blocks, [_named(blocks, group) for group in groups])
     return columns * (wide + 0.1), rows * (high + GAP) + HEADING + 0.05
 
 
+def _named(blocks: Blocks, group: Sequence[int]) -> str:
+    return f"{spanned('device', group)}{' Σ' * bool(blocks.partial_over)}"
+
+
 def _colours(*arrays: Blocks) -> list[list[str]]:
-    """By array and device: the same numbers have the same colour; where there are none, the same part of the whole."""
+    """By array and device: the same numbers have the same colour."""
+    return [[COLOURS[kind % len(COLOURS)] for kind in kinds] for kinds in _kinds(*arrays)]
+
+
+def _kinds(*arrays: Blocks) -> list[list[int]]:
+    """By array and device a number: the same for the same numbers; where there are none, for the same part of the
+    whole."""
     seen: list[Any] = []
 
     def number_of(datum: Any) -> int:
@@ -260,9 +294,7 @@ def _colours(*arrays: Blocks) -> list[list[str]]:
         seen.append(datum)
         return len(seen) - 1
 
-    return [
-        [COLOURS[number_of(_datum(blocks, d)) % len(COLOURS)] for d in range(len(blocks.indices))] for blocks in arrays
-    ]
+    return [[number_of(_datum(blocks, device)) for device in range(len(blocks.indices))] for blocks in arrays]
 
 
 def _datum(blocks: Blocks, device: int) -> Any:
@@ -287,21 +319,30 @@ def _unlike(blocks: Blocks) -> list[int]:
 
 
 def _draw_devices(
-    ax: Axes, blocks: Blocks, title: str, colours: Sequence[str], wrong: Sequence[int] = (), left: float = 0.0
+    ax: Axes,
+    blocks: Blocks,
+    groups: _Groups,
+    title: str,
+    colours: Sequence[str],
+    wrong: Sequence[int] = (),
+    left: float = 0.0,
 ) -> None:
-    """Draw the grid into `ax`, whose units are inches from the top left, starting at `left`."""
-    _, columns = _mesh_grid(blocks)
-    wide, high = _cell(blocks)
-    centred(ax, (left + _size(blocks)[0] / 2, HEADING / 2), title, 10)
-    for device, labels in enumerate(_all_labels(blocks)):
-        row, column = divmod(device, columns)
+    """Draw a grid of groups of devices that hold the same into `ax`, whose units are inches from the top left, starting
+    at `left`."""
+    size = _size(blocks, groups)
+    columns = _columns(blocks, groups)
+    names = [_named(blocks, group) for group in groups]
+    (wide, high), all_labels = _cell(blocks, names), _all_labels(blocks)
+    centred(ax, (left + size[0] / 2, HEADING / 2), title, 10)
+    for place, (group, name) in enumerate(zip(groups, names, strict=True)):
+        row, column = divmod(place, columns)
         x, y = left + 0.05 + column * (wide + 0.1), HEADING + GAP + row * (high + GAP)
-        framed = device in wrong
-        name = f"device {device}{' Σ' * bool(blocks.partial_over)}"
+        framed, labels = group[0] in wrong, all_labels[group[0]]
         centred(ax, (x + wide / 2, y - 0.05), name, 7.5, va="bottom", color=WRONG if framed else PAGE)
         edge, width = (WRONG, 2) if framed else (INK, EDGE)
-        rectangle(ax, (x, y, wide, high), colours[device], edge, width, gid=held_by(device, name=name * framed))
-        _write(ax, labels, (x, y, wide / len(labels[0]), high / len(labels)), held_by(device))
+        gid = held_by(*group, name=name * framed)
+        rectangle(ax, (x, y, wide, high), colours[group[0]], edge, width, gid=gid)
+        _write(ax, labels, (x, y, wide / len(labels[0]), high / len(labels)), held_by(*group))
 
 
 def _write(ax: Axes, labels: list[list[str]], box: Box, gid: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from jax.sharding import PartitionSpec as P
 
+from grader.findings.problems import Refusal
 from grader.programs.origins import ERROR, VALUE, Line, Origin
 from grader.programs.program import Program
 
@@ -62,7 +63,7 @@ class Problem:
 
     `kind`: "missing" (the name does not exist), "starter" (still the `...` of the starter), "error"
     (it raised `error` with `message`, while JAX was given arrays of the types `operands`), "refused"
-    (`message` says why it cannot be judged). `line` is the line of the student's own cell that led there, where that is
+    (`refusal` says why it cannot be judged). `line` is the line of the student's own cell that led there, where that is
     known; equal problems stay equal wherever they came up.
     """
 
@@ -71,6 +72,7 @@ class Problem:
     message: str = ""
     operands: tuple[str, ...] = ()
     line: Line | None = field(default=None, compare=False)
+    refusal: Refusal | None = None
 
 
 @dataclass(frozen=True)

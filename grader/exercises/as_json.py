@@ -33,6 +33,8 @@ from grader.exercises.codecs import (
     refusing,
     tuple_of,
 )
+from grader.findings import finding
+from grader.findings.problems import Refusal
 from grader.programs.program import Program
 
 
@@ -105,6 +107,20 @@ def _cast(body: Any) -> np.ndarray:
     return array.astype(np.dtype(body["dtype"]))
 
 
+def _refusal(body: Any) -> Refusal:
+    """Of all findings, those that say why an answer can't be judged; their texts are shown to somebody."""
+    found = finding.finding_from_json(_all_legible(body))
+    if not isinstance(found, Refusal):
+        raise ValueError("this is no reason to refuse an answer")
+    return found
+
+
+def _all_legible(body: Any) -> Any:
+    if isinstance(body, Mapping):
+        return {key: _all_legible(value) for key, value in body.items()}
+    return list(map(_all_legible, body)) if isinstance(body, list) else legible(body) if isinstance(body, str) else body
+
+
 def _containers(inside: Codec) -> dict[str, Record]:
     """The records of dicts and tuples, whose entries are read and written by `inside`."""
     entries = tuple_of(inside)
@@ -155,7 +171,14 @@ ANSWERS: Mapping[str, Record] = {
     "program": PROGRAM,
     "value": data_class(Value, value=PLAIN, moved=LEGIBLE),
     "script": data_class(Script, source=TEXT, main=TEXT),
-    "problem": data_class(Problem, kind=LEGIBLE, error=LEGIBLE, message=LEGIBLE, operands=tuple_of(LEGIBLE)),
+    "problem": data_class(
+        Problem,
+        kind=LEGIBLE,
+        error=LEGIBLE,
+        message=LEGIBLE,
+        operands=tuple_of(LEGIBLE),
+        refusal=optional(Codec(finding.finding_to_json, _refusal)),
+    ),
 }
 VALUES: Mapping[str, Record] = {
     "float": Record(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from grader.exercises.script import is_starter
+from grader.findings.problems import Refusal
 from grader.programs.program import Refused
-
-NOTHING = "The function returns nothing (`None`). Is a `return` missing? To print a value does not hand it back."
 
 
 class _Unfinished(NotImplementedError):
@@ -16,11 +15,11 @@ class _Unfinished(NotImplementedError):
 
 def must_be_callable(work: Any) -> None:
     if not callable(work):
-        raise Refused(f"The answer should be a function; it is a {type(work).__name__}.")
+        raise Refused(Refusal("no function", (type(work).__name__,)))
 
 
 def something(result: Any, work: Any) -> Any:
     """What the student's work returned. Raises _Unfinished, or Refused, if that is nothing."""
     if result is None or result is ...:
-        raise _Unfinished if result is ... or is_starter(work) else Refused(NOTHING)
+        raise _Unfinished if result is ... or is_starter(work) else Refused(Refusal("returns nothing"))
     return result

@@ -43,7 +43,7 @@ def _guarded(form: type[Exercise], work: Any, ask: Ask) -> Answer:
     try:
         return form.answer(work, ask)
     except Refused as refusal:
-        return Problem("refused", message=str(refusal))
+        return Problem("refused", refusal=refusal.finding)
     except NotImplementedError as error:
         return replace(as_problem(error), operands=()) if str(error) else Problem("starter")
     except Exception as error:  # whatever a student's code may raise

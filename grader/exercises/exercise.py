@@ -6,7 +6,7 @@ An author describes an exercise once, in `grader/lessons/`:
 * **cases**: what the answer is tried on, drawn afresh from a random generator;
 * **mistakes**: wrong answers as a student would write them, whose docstrings are what we say.
 
-Everything expected is computed from these; nothing is stored. The *checks* are the rungs of
+Everything expected is computed from these; nothing is stored. The *checks* are in
 `grader.judging`, the same for every exercise of a form.
 
 This file has what all exercises share. An exercise is of the class of its form, in `grader.exercises.forms`.
@@ -26,7 +26,6 @@ import numpy as np
 
 from grader.arrays.devices import eight_devices
 from grader.arrays.laid import holds_arrays
-from grader.arrays.words import enumeration
 from grader.exercises.answers import Answer, Ask, Layout
 from grader.exercises.case import Case, Draw
 
@@ -96,14 +95,6 @@ class Exercise(ABC):
     def mistaken(self, mistake: Mistake) -> Any:
         """The full answer of a student who makes this mistake."""
         return mistake.wrong
-
-    @property
-    def where_taught(self) -> str:
-        """The sentence that sends a student there; "" where there is none."""
-        if not self.taught_in:
-            return ""
-        pieces = "The pieces of it are" if len(self.taught_in) > 1 else "The piece is"
-        return f"{pieces} in {enumeration([f'`{lesson}`' for lesson in self.taught_in])}."
 
     def with_points(self, points: float) -> Self:
         """The same exercise, worth so many points."""

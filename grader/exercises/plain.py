@@ -17,9 +17,8 @@ from grader.arrays.described import (
     observed_array,
     observed_mesh,
 )
+from grader.findings.problems import Refusal
 from grader.programs.program import Refused
-
-NO_PLAIN_VALUE = "neither a number, text nor array"
 
 
 def plain(value: Any) -> Any:
@@ -42,7 +41,7 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, Mapping):
         if HELD in value:
-            raise Refused(f"The answer holds a dict with the key {HELD!r}, which has a meaning of its own here.")
+            raise Refused(Refusal("holds key", (HELD,)))
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (set, frozenset)):
         return sorted(map(plain, value))
@@ -62,17 +61,13 @@ def plain(value: Any) -> Any:
     return array
 
 
-def _no_answer(value: Any, array: np.ndarray) -> str:
-    """Why a value cannot be compared, and what would do."""
+def _no_answer(value: Any, array: np.ndarray) -> Refusal:
+    """Why a value cannot be compared."""
     if isinstance(next(iter(array.flat), None), jax.Device):
-        return "The answer holds devices themselves. Give their ids instead, which are numbers: `device.id`."
+        return Refusal("holds devices")
     if isinstance(value, np.ndarray):
-        return f"The answer holds an array of {array.dtype}, not of numbers. Lists may hold text, arrays may not."
-    return f"The answer holds {_a(type(value).__name__)}, which is {NO_PLAIN_VALUE}."
-
-
-def _a(noun: str) -> str:
-    return f"a{'n' * (noun[:1].lower() in 'aeiou')} {noun}"
+        return Refusal("holds dtype", (str(array.dtype),))
+    return Refusal("holds type", (type(value).__name__,))
 
 
 def _not_made(aval: jax.ShapeDtypeStruct) -> dict[str, Any]:

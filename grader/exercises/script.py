@@ -19,6 +19,7 @@ from typing import Any
 
 from jax.sharding import PartitionSpec
 
+from grader.findings.problems import Refusal
 from grader.jax_versions import public_module
 from grader.programs.program import Refused
 
@@ -60,10 +61,7 @@ def _write(fn: types.FunctionType, written: dict[str, str]) -> None:
     tree = _definition(fn)
     written[fn.__name__] = ""  # it may call itself
     if fn.__closure__:
-        raise Refused(
-            f"`{fn.__name__}` uses {_listed(fn.__code__.co_freevars)} of the function around it. Define it "
-            "outside of any other, so that every process can be given its text."
-        )
+        raise Refused(Refusal("uses enclosing", (fn.__name__, *fn.__code__.co_freevars)))
     for name in sorted(_names(tree)):
         if name in fn.__globals__ and name not in written:
             _write_value(name, fn.__globals__[name], fn, written)
@@ -73,15 +71,13 @@ def _write(fn: types.FunctionType, written: dict[str, str]) -> None:
 
 def _definition(fn: Any) -> ast.FunctionDef:
     if not isinstance(fn, types.FunctionType):
-        raise Refused(f"The answer should be a function, written with `def`; it is a {type(fn).__name__}.")
+        raise Refused(Refusal("no def", (type(fn).__name__,)))
     try:
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(fn))).body
     except (OSError, TypeError, SyntaxError, ValueError):
-        raise Refused(
-            f"The text of `{fn.__name__}` cannot be found. Define it with `def`, in a cell of its own."
-        ) from None
+        raise Refused(Refusal("no source", (fn.__name__,))) from None
     if not isinstance(tree, ast.FunctionDef):
-        raise Refused(f"`{fn.__name__}` should be written with `def`.")
+        raise Refused(Refusal("no source", (fn.__name__,)))
     tree.decorator_list = []
     return tree
 
@@ -103,17 +99,14 @@ def _write_value(name: str, value: Any, user: types.FunctionType, written: dict[
         written[name] = f"import {value.__name__} as {name}"
     elif isinstance(value, types.FunctionType) and _goes_along(value.__module__, user.__module__):
         if value.__name__ != name:
-            raise Refused(f"`{name}` is another name for `{value.__name__}`: call that by its own name.")
+            raise Refused(Refusal("uses alias", (user.__name__, name, value.__name__)))
         _write(value, written)
     elif (place := _importable(value)) is not None:
         written[name] = f"from {place[0]} import {place[1]} as {name}"
     elif _writable(value):
         written[name] = f"{SPEC_IMPORT if _has_specs(value) else ''}{name} = {value!r}"
     else:
-        raise Refused(
-            f"`{user.__name__}` uses `{name}`, a {type(value).__name__} of this notebook. Other processes do "
-            "not have it: let each make its own, inside the function."
-        )
+        raise Refused(Refusal("uses notebook", (user.__name__, name, type(value).__name__)))
 
 
 def _goes_along(module: str, users: str) -> bool:
@@ -152,7 +145,3 @@ def _writable(value: Any) -> bool:
     if isinstance(value, Mapping):
         return type(value) is dict and all(_writable(k) and _writable(v) for k, v in value.items())
     return type(value) in PLAIN
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(f"`{name}`" for name in names)

@@ -8,9 +8,9 @@ from typing import Literal
 
 from grader.arrays.blocks import Blocks
 from grader.arrays.ratios import Ratio
-from grader.arrays.words import enumeration
+from grader.findings.finding import Finding
+from grader.findings.verdicts import NotChecked
 from grader.programs.origins import Line, Origin
-from grader.programs.repairs import Repair
 
 MOST_LINES_TOLD = 3  # of several that a miss is about
 MOST_ROWS_TOLD = 3  # of several that are wrong in a table, each for another reason
@@ -52,26 +52,24 @@ class Blamed:
 class Verdict:
     """What the judge says of one answer.
 
-    `outcomes` has one record per check. `where` describes the case in which a check was missed;
-    `expected` and `found` say, where that helps, what each device should hold in that case and what it does hold;
-    `ratios` how each array of the result compares with the expected one, where there are several.
-    `score` holds a right program against the compiler's, where the exercise asks for that; `orders` are those of a
-    pipeline's devices, where the answer has some. `repair` is the one change that makes a wrong program right, where
-    one was looked for and found.
-    `blamed` is what the miss is about. Where in the student's cell that was written, `lines`, is no part of what is
-    judged: equal answers have equal verdicts, and their lines are filled in by `with_lines`.
+    `outcomes` has one record for each check. `failing` is the number of the case in which a check was missed, and
+    `where` describes that case. `expected` and `found` are what each device should hold in it and what it holds, if
+    that helps; `ratios` compares each array of the result with the expected one, if there are several. `score` compares
+    a right program with the compiler's, if the exercise asks for that; `orders` are those of a pipeline's devices.
+    `blamed` is what the miss is about. The student's own `lines` are no part of what is judged: equal answers have
+    equal verdicts, and `with_lines` fills in their lines.
     """
 
     exercise: str
     outcomes: tuple[Outcome, ...]
-    where: str = ""
+    where: Finding | None = None
     expected: Blocks | None = None
     found: Blocks | None = None
     ratios: tuple[Ratio, ...] = ()
     score: Score | None = None
-    repair: Repair | None = None
     orders: tuple[tuple[str, ...], ...] = ()
     blamed: Blamed | None = None
+    failing: int | None = None
     lines: tuple[Line, ...] = ()
 
     @property
@@ -84,7 +82,7 @@ class Verdict:
 
     @property
     def failure(self) -> Outcome | None:
-        """The first check that was missed; of what is open only where nothing else was missed."""
+        """The first check that was missed; an open one only if nothing else was missed."""
         return min((o for o in self.outcomes if not o.passed), key=lambda o: o.open, default=None)
 
     @property
@@ -93,7 +91,7 @@ class Verdict:
 
     @property
     def state(self) -> str:
-        """It in a word: right, partly, wrong or open."""
+        """One of right, partly, wrong and open."""
         if self.points >= self.worth:
             return "right"
         if self.points > 0:
@@ -104,47 +102,21 @@ class Verdict:
     def mistake(self) -> str:
         return self.failure.mistake if self.failure else ""
 
-    @property
-    def words(self) -> str:
-        return self.failure.words if self.failure else ""
 
-    @property
-    def told(self) -> str:
-        """What a card says: why the first check was missed; where every one is tried, as in a table, why the first few
-        were, each for another reason, and in one line which others: first those that are wrong for the same."""
-        missed, told = _missed(self.outcomes), told_rows(self.outcomes)
-        if len(missed) <= MOST_ROWS_TOLD:
-            return "\n\n".join(o.words for o in missed) or self.words
-        rest = {o.check: next((one.check for one in told if o.is_as(one)), "") for o in missed if o not in told}
-        groups = (
-            _also_wrong([row for row in rest if rest[row] == check], check) for check in [o.check for o in told] + [""]
-        )
-        count = f"{len(missed)} of {len(self.outcomes)} rows are wrong."
-        return "\n\n".join([count, *(o.words for o in told), " ".join(filter(None, groups))])
-
-
-def _missed(outcomes: Sequence[Outcome]) -> list[Outcome]:
+def missed(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return [o for o in outcomes if o.tried and not o.passed]
 
 
-def told_rows(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """The rows of which it is told why they are wrong: few, or the first few that are wrong for different reasons."""
-    missed = _missed(outcomes)
-    if len(missed) <= MOST_ROWS_TOLD:
-        return missed
+def explained_rows(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """The rows of a table that a card explains: all if they are few, else the first few that differ in their reason."""
+    wrong = missed(outcomes)
+    if len(wrong) <= MOST_ROWS_TOLD:
+        return wrong
     told: list[Outcome] = []
-    for outcome in missed:
+    for outcome in wrong:
         if len(told) < MOST_ROWS_TOLD and not any(outcome.is_as(one) for one in told):
             told.append(outcome)
     return told
-
-
-def _also_wrong(rows: Sequence[str], alike: str) -> str:
-    """Which rows are wrong besides, where there are some: for the reason of a row that is told, or for their own."""
-    if not rows:
-        return ""
-    named = enumeration([f"“{row}”" for row in rows])
-    return f"The same as in “{alike}”: {named}." if alike else f"Wrong, too: {named}."
 
 
 def with_lines(verdict: Verdict, origins: Sequence[Sequence[Origin]]) -> Verdict:
@@ -178,8 +150,8 @@ class Outcome:
     """What one check of one exercise came to: the only record that leaves a run.
 
     `tried`: whether this check was made at all; none is made after one that was missed. `open`: there is no answer yet.
-    Where it was not passed, `words` say why, and `mistake` is the name of the mistake that behaves the same, or "" when
-    none does.
+    If it was not passed, `findings` say why: first what is wrong, then what explains it; `mistake` is the name of the
+    declared mistake that behaves the same, or "".
     """
 
     exercise: str
@@ -189,31 +161,30 @@ class Outcome:
     passed: bool
     tried: bool = True
     mistake: str = ""
-    words: str = ""
+    findings: tuple[Finding, ...] = ()
     open: bool = False
 
-    @property
-    def reason(self) -> str:
-        """Why a row of a table is wrong, whatever it is and whatever stands there: the mistake, or else the words."""
-        return self.mistake or self.words.removeprefix(f"{self.check}: ").partition(". ")[2]
-
     def is_as(self, other: Outcome) -> bool:
-        """Whether two rows of a table are wrong for the same known reason."""
-        return bool(self.reason) and self.reason == other.reason
+        """Whether two rows of a table are wrong for the same reason."""
+        if self.mistake or other.mistake:
+            return self.mistake == other.mistake
+        return len(self.findings) > 1 and self.findings[1:] == other.findings[1:]
 
     @classmethod
     def earned(cls, exercise: str, check: str, worth: float) -> Outcome:
         return cls(exercise, check, worth, worth, passed=True)
 
     @classmethod
-    def missed(cls, exercise: str, check: str, worth: float, words: str, mistake: str = "") -> Outcome:
-        return cls(exercise, check, 0.0, worth, passed=False, mistake=mistake, words=words)
+    def missed(
+        cls, exercise: str, check: str, worth: float, findings: tuple[Finding, ...], mistake: str = ""
+    ) -> Outcome:
+        return cls(exercise, check, 0.0, worth, passed=False, mistake=mistake, findings=findings)
 
     @classmethod
-    def left_open(cls, exercise: str, check: str, worth: float, words: str) -> Outcome:
-        return cls(exercise, check, 0.0, worth, passed=False, tried=False, words=words, open=True)
+    def left_open(cls, exercise: str, check: str, worth: float, findings: tuple[Finding, ...]) -> Outcome:
+        return cls(exercise, check, 0.0, worth, passed=False, tried=False, findings=findings, open=True)
 
     @classmethod
     def untried(cls, exercise: str, check: str, worth: float, first: str) -> Outcome:
         """`first` is the earlier check that was missed."""
-        return cls(exercise, check, 0.0, worth, passed=False, tried=False, words=f"Not tried: “{first}” comes first.")
+        return cls(exercise, check, 0.0, worth, passed=False, tried=False, findings=(NotChecked(first),))

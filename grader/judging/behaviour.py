@@ -25,12 +25,9 @@ from grader.programs.execution import (
     Ran,
     Result,
     execute,
-    results_on,
-    results_with,
     sent_without_collectives,
 )
 from grader.programs.program import Program
-from grader.programs.repairs import Repair, repairs_of
 from grader.programs.structure import Collective, Structure
 from grader.programs.walk import structure
 
@@ -39,8 +36,7 @@ class Execution:
     """A program on one case. Each part is worked out when it is first asked for.
 
     This class works them out in this process; the classroom's asks another, which may not survive it. A subclass has
-    to give `forms`, `structure`, `run`, `repairs`, `results_with`, `results_on` and `sent_without_collectives`, each
-    of which may raise Failed.
+    to give `forms`, `structure`, `run` and `sent_without_collectives`, each of which may raise Failed.
     """
 
     def __init__(self, program: Program, case: Case):
@@ -73,18 +69,6 @@ class Execution:
             raise Failed(type(error).__name__, str(error)) from error
 
     @cached_property
-    def repairs(self) -> tuple[Repair, ...]:
-        """The changes that can be tried on the program, each of a single collective or step."""
-        return repairs_of(self.program)
-
-    def results_with(self, repairs: Sequence[Repair]) -> list[tuple[Result, ...]]:
-        """What the program comes to with each of some of its repairs."""
-        try:
-            return results_with(repairs, self.program, self.case.mesh, operands(self.case), specs_due(self.case))
-        except Exception as error:  # what is no program any more
-            raise Failed(type(error).__name__, str(error)) from error
-
-    @cached_property
     def unwritten(self) -> tuple[Collective, ...]:
         """What of the compiled collectives nobody wrote. Found by compiling once more, but where that is plain."""
         if not self.structure.collectives or not any(c.group > 1 for c in self.ran.compiled):
@@ -97,13 +81,6 @@ class Execution:
         """What the compiler sends when the written collectives are taken out."""
         try:
             return _sent_without_collectives(self.program, self.case)
-        except Exception as error:  # XLA's own refusals
-            raise Failed(type(error).__name__, str(error)) from error
-
-    def results_on(self, others: Sequence[Sequence[Array]]) -> list[tuple[Result, ...]]:
-        """What the program comes to on other arrays of the same shapes."""
-        try:
-            return results_on(others, self.program, self.case.mesh, specs_due(self.case))
         except Exception as error:  # XLA's own refusals
             raise Failed(type(error).__name__, str(error)) from error
 
@@ -225,3 +202,17 @@ def same_blocks(a: Result, b: Result, roundings: int) -> bool:
     return a.blocks.indices == b.blocks.indices and all(
         same_numbers(one, other, roundings) for one, other in zip(block_values(a), block_values(b), strict=True)
     )
+
+
+def execution_of(behavior: object) -> Execution:
+    """What a program does on a case."""
+    assert isinstance(behavior, Execution)  # the first check saw to it
+    return behavior
+
+
+def arrays_of(behavior: object) -> Sequence[Result]:
+    """The arrays of a result; nothing where there is none."""
+    try:
+        return behavior.results if isinstance(behavior, Execution) else ()
+    except Failed:
+        return ()

@@ -1,4 +1,4 @@
-"""The upper rungs of a program's ladder: what it sends, and whether the work is divided.
+"""The upper checks of a program: what it sends, and whether the work is divided.
 
 A case's limits say how much is too much (`grader.exercises.limits`); what no program with shard_map may do is here.
 """
@@ -7,7 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from grader.exercises.limits import Besides, BytesSent, EitherWay, Facts, Limit, Meanwhile, bullets, in_order, sending
+from grader.exercises.limits import (
+    Besides,
+    BytesSent,
+    EitherWay,
+    Excess,
+    Facts,
+    Limit,
+    Meanwhile,
+    in_order,
+    sending,
+    transfers,
+)
+from grader.findings.costs import WrongForm
+from grader.findings.finding import Finding
 from grader.judging.behaviour import Execution
 from grader.judging.miss import Miss
 from grader.programs.execution import Failed
@@ -19,25 +32,19 @@ def sent_as_written(run: Execution) -> Miss | None:
     if any(isinstance(limit, EitherWay) for limit in run.case.limits) and not run.structure.manual:
         return sent_as_compiled(run)
     if not (run.structure.manual or run.structure.collectives):  # along axes of one device JAX leaves no shard_map
-        return Miss(
-            "The values are right, but nothing in this program is written per device: the compiler chose "
-            "who sends what. This exercise asks for that choice: write it with jax.shard_map."
-        )
+        return Miss((WrongForm("no shard_map"),))
     if implicit := [c for c in sending(run.structure.collectives) if c.implicit]:
-        return Miss(
-            "The result is right, but in_specs do not describe the operands as they are laid out, so data move "
-            "before your function begins:\n" + bullets(_really_sent(run, implicit))
-        )
+        return Miss((WrongForm("in_specs", (), transfers(_really_sent(run, implicit))),))
     limits = run.case.limits
     besides = [] if any(isinstance(limit, Besides) for limit in limits) else [Besides()]
     try:
-        return _exceeded(run, [*besides, *limits], lambda limit, facts: limit.of_written(facts), written=True)
+        return _exceeded(run, [*besides, *limits], lambda limit, facts: limit.of_written(facts))
     except Failed as error:  # XLA has refused the program without its collectives
-        return Miss(f"The result is right, but what the compiler sends besides cannot be found: {error}")
+        return Miss((WrongForm("unwritten unknown", (error.kind, str(error))),))
 
 
 def _really_sent(run: Execution, implicit: Sequence[Collective]) -> Sequence[Collective]:
-    """What the compiler sends that nobody wrote, where that is something else than was read from the text."""
+    """What the compiler sends that nobody wrote, if that is something else than was read from the text."""
     try:
         unwritten = sending(run.unwritten)
     except Failed:
@@ -51,14 +58,13 @@ def sent_as_compiled(run: Execution) -> Miss | None:
     return _exceeded(run, run.case.limits, lambda limit, facts: limit.of_compiled(facts))
 
 
-def sent_otherwise(run: Execution) -> str:
-    """How what a program with shard_map sends differs from what it may, whatever its result is. (Where its gradient is
-    judged, the bytes that it may send are those of the way back, too.)"""
-    if not run.structure.manual:
-        return ""
-    facts, way_back = _facts_of(run), run.case.cotangents is not None
-    limits = (limit for limit in in_order(run.case.limits) if not (way_back and isinstance(limit, BytesSent)))
-    return next((words for limit in limits if (words := limit.of_wrong(facts))), "")
+def sent_otherwise(run: Execution) -> Finding | None:
+    """That a program with shard_map, whose values are wrong, sends less than it may. (If its gradient is judged, the
+    bytes that it may send are those of the backward pass, too.)"""
+    if not run.structure.manual or run.case.cotangents is not None:
+        return None
+    limits = (limit for limit in run.case.limits if isinstance(limit, BytesSent))
+    return next((found for limit in limits if (found := limit.of_wrong(_facts_of(run)))), None)
 
 
 def work_divided(run: Execution) -> Miss | None:
@@ -66,23 +72,19 @@ def work_divided(run: Execution) -> Miss | None:
 
 
 def idle_transfers(run: Execution) -> set[tuple[str, tuple[str, ...], bool, bool]]:
-    """The transfers beside which too little is computed, by kind and axes, and whether products stand before them, and
-    behind them."""
+    """The transfers that too little can overlap with, by kind and axes, and whether matmuls come before them, and
+    after them."""
     limits = [limit for limit in run.case.limits if isinstance(limit, Meanwhile)]
     written = sending(run.structure.collectives)
     idle = (c for c in written if any(limit.is_missed_by(c) for limit in limits))
     return {(c.kind, c.axes, c.around[0] > 0, c.around[1] > 0) for c in idle}
 
 
-def _exceeded(
-    run: Execution, limits: Sequence[Limit], by: Callable[[Limit, Facts], str], *, written: bool = False
-) -> Miss | None:
-    """The first limit that is exceeded; where what is `written` exceeds it, with what it is about."""
+def _exceeded(run: Execution, limits: Sequence[Limit], by: Callable[[Limit, Facts], Excess | None]) -> Miss | None:
+    """The first limit that is exceeded."""
     facts = _facts_of(run)
-    for limit in in_order(limits):
-        if words := by(limit, facts):
-            return Miss(words, about=limit.about(facts), most=limit.about_most(facts)) if written else Miss(words)
-    return None
+    found = next((excess for limit in in_order(limits) if (excess := by(limit, facts))), None)
+    return Miss((found.finding,), about=found.about, most=found.most) if found else None
 
 
 def _facts_of(run: Execution) -> Facts:

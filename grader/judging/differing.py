@@ -1,111 +1,120 @@
-"""The first place where a plain value differs from the one that is due, in words.
+"""The first part of a plain value that differs from the expected one.
 
-Of a text, such as a script, it is not said what is due: that would be the solution.
+Of a text, such as a script, it is not told what is expected: that would be the solution.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from grader.arrays.described import is_observed, where_observed
-from grader.arrays.numbers import close_entries, same_value
+from grader.arrays.described import HELD, is_observed, lies_on_devices, of_other_numbers
+from grader.arrays.numbers import close, close_entries, same_value
+from grader.arrays.words import number, numbered
+from grader.findings.finding import Finding
+from grader.findings.values import OnWrongDevices, WrongBlock, WrongCount, WrongKey, WrongShard, WrongValue
 
 SHOWN = 200  # characters of a value that are shown
-FEW = 12  # entries of an array that are shown
+_FEW = 12  # elements of an array that are shown
 SMALL_VALUE = 100  # characters up to which a value is shown whole
 BLANKS = re.compile(r"""(?P<quoted>'[^']*'|"[^"]*")|\s+""")  # those within quotes may be what matters
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A part of a value, by the way to it; what it should be; what it is, or what is wrong with it as a whole."""
-
-    where: str
-    due: Any
-    found: Any
-    fault: str = ""
-
-    @property
-    def words(self) -> str:
-        place = f"entry {self.where}" if self.where else "it"
-        if self.fault:
-            return f"in {place} {self.fault}" if self.where else self.fault
-        if holds_text(self.due):
-            return f"{place} is not what is due: yours is {short(self.found)}."
-        return f"{place} should be {short(self.due)}; it is {short(self.found)}."
-
-
-def shown_whole(value: Any, due: Any) -> bool:
-    """Whether both are short enough to be seen at a glance, and what is due may be told."""
-    whole = not isinstance(due, Mapping) and not holds_text(due)
-    texts = {short(value), short(due)}  # one and the same for two large arrays, of which only the type is shown
+def shown_whole(found: Any, expected: Any) -> bool:
+    """Whether both are short enough to be seen at a glance, and what is expected may be told."""
+    whole = not isinstance(expected, Mapping) and not holds_text(expected) and not lies_on_devices(expected)
+    texts = {short(found), short(expected)}  # one and the same for two large arrays, of which only the type is shown
     return whole and len(texts) == 2 and max(map(len, texts)) <= SMALL_VALUE
 
 
-def first_difference(found: Any, due: Any, where: str = "") -> Difference | None:
-    """None where there is none."""
-    if same_value(found, due):
+def wrong_value(path: str, found: Any, expected: Any) -> WrongValue:
+    return WrongValue(path, None if holds_text(expected) else short(expected), short(found))
+
+
+def first_difference(found: Any, expected: Any, path: str = "") -> Finding | None:
+    """None if there is none. `path` is the way to these parts of the values."""
+    try:
+        return _first_difference(found, expected, path)
+    except Exception:  # a student's value may have any form
+        return WrongValue(path, None, type(found).__name__)
+
+
+def _first_difference(found: Any, expected: Any, path: str) -> Finding | None:
+    if same_value(found, expected) and not of_other_numbers(found, expected):
         return None
-    if where and shown_whole(found, due):
-        return Difference(where, due, found)
-    if isinstance(due, Mapping) and isinstance(found, Mapping):
-        return _in_mappings(found, due, where)
-    if isinstance(due, (list, tuple)) and isinstance(found, (list, tuple)):
-        return _in_sequences(found, due, where)
-    if isinstance(due, np.ndarray) and isinstance(found, np.ndarray):
-        return _in_arrays(found, due, where)
-    return Difference(where, due, found)
+    if path and shown_whole(found, expected):
+        return wrong_value(path, found, expected)
+    if is_observed(expected):
+        return _on_devices(found, expected[HELD], path)
+    both = found, expected
+    if all(isinstance(one, Mapping) and not is_observed(one) for one in both):
+        return _in_dicts(found, expected, path)
+    if all(isinstance(one, (list, tuple)) for one in both):
+        pairs = enumerate(zip(*both, strict=False))
+        inside = (_first_difference(*pair, f"{path}[{k}]") for k, pair in pairs)
+        return next(filter(None, inside), WrongCount(path, len(expected), len(found)))
+    if all(isinstance(one, np.ndarray) for one in both) and found.shape == expected.shape:
+        at = _first(~close_entries(found, expected))
+        return wrong_value(f"{path}{list(at)}", found[at].item(), expected[at].item())
+    return wrong_value(path, found, expected)
 
 
-def _in_mappings(found: Mapping[Any, Any], due: Mapping[Any, Any], where: str) -> Difference:
-    for key in due:
+def _in_dicts(found: Mapping[Any, Any], expected: Mapping[Any, Any], path: str) -> Finding:
+    for key in expected:
         if key not in found:
-            return Difference(where, due, found, f"{key!r} is missing.")
-        if inside := first_difference(found[key], due[key], f"{where}.{key}" if where else str(key)):
+            return WrongKey(path, str(key), missing=True)
+        if inside := _first_difference(found[key], expected[key], f"{path}.{key}" if path else str(key)):
             return inside
-    extra = next((key for key in found if key not in due), None)
-    return Difference(where, due, found, f"{extra!r} is not due.")
+    return WrongKey(path, str(next(key for key in found if key not in expected)), missing=False)
 
 
-def _in_sequences(found: Sequence[Any], due: Sequence[Any], where: str) -> Difference:
-    for k, (one, other) in enumerate(zip(found, due, strict=False)):
-        if inside := first_difference(one, other, f"{where}[{k}]"):
-            return inside
-    return Difference(where, due, found, how_many(len(found), len(due)))
+def _on_devices(found: Any, expected: Mapping[str, Any], path: str) -> Finding | None:
+    """Which devices should hold an array; which of them holds another part of it, or other values."""
+    held = found[HELD] if is_observed(found) else {}
+    if held.keys() != expected.keys():
+        return OnWrongDevices(path, _numbers(expected), _numbers(held))
+    for (device, parts), number_of in zip(expected.items(), _numbers(expected), strict=True):
+        ((part, block),), ((other, theirs),) = parts.items(), held[device].items()
+        if part != other:
+            return WrongShard(path, number_of, part, other)
+        if theirs.dtype != block.dtype or theirs.shape != block.shape:
+            return WrongBlock(path, number_of, part, None, _type_of(block), _type_of(theirs))
+        if not close(theirs, block):
+            at = _first(~close_entries(theirs, block))
+            return WrongBlock(path, number_of, part, at, _written(block[at]), _written(theirs[at]))
+    return None
 
 
-def how_many(found: int, due: int) -> str:
-    """How many entries a list has, and how many are due."""
-    return (
-        f"there {'is 1 entry' if found == 1 else f'are {found} entries'}, and {due} {'is' if due == 1 else 'are'} due."
-    )
+def _numbers(devices: Mapping[str, Any]) -> tuple[int, ...]:
+    """Their numbers; of a forged observation any that there are."""
+    numbers = (str(name).removeprefix("device ") for name in devices)
+    return tuple(int(one) for one in numbers if one.isdecimal())
 
 
-def _in_arrays(found: np.ndarray, due: np.ndarray, where: str) -> Difference:
-    if found.shape != due.shape:
-        return Difference(where, due, found, f"the shape should be {due.shape}; it is {found.shape}.")
-    wrong = np.argwhere(~close_entries(found, due))
-    at = tuple(int(i) for i in wrong[0]) if len(wrong) else (0,) * due.ndim
-    return Difference(f"{where}{list(at)}", due[at].item(), found[at].item())
+def _first(wrong: np.ndarray) -> tuple[int, ...]:
+    """Where the first of these is; of values that differ by less than is seen, the first element."""
+    places = np.argwhere(wrong)
+    return tuple(int(i) for i in places[0]) if len(places) else (0,) * wrong.ndim
 
 
-def _is_text(value: Any) -> bool:
-    """A line that somebody wrote, not a word that was to be chosen."""
-    return isinstance(value, str) and re.search(r"\S\s+\S", value) is not None
+def _written(value: Any) -> str:
+    return number(value) if np.issubdtype(np.asarray(value).dtype, np.floating) else str(value)
+
+
+def _type_of(array: np.ndarray) -> str:
+    return f"{array.dtype}[{','.join(map(str, array.shape))}]"
 
 
 def holds_text(value: Any) -> bool:
-    """Whether there is such a line anywhere in a value."""
+    """Whether a value has, at any depth, a line that somebody wrote, and not a word to choose."""
     if isinstance(value, Mapping):
         return any(map(holds_text, value.values()))
     if isinstance(value, (list, tuple)):
         return any(map(holds_text, value))
-    return _is_text(value)
+    return isinstance(value, str) and re.search(r"\S\s+\S", value) is not None
 
 
 def in_one_line(value: Any) -> str:
@@ -115,9 +124,20 @@ def in_one_line(value: Any) -> str:
 
 def short(value: Any, limit: int = SHOWN) -> str:
     """A value in one line; of a large array only its type and shape, of one on devices where it is."""
-    if is_observed(value):
-        return f"an array on {where_observed(value)}"
-    if isinstance(value, np.ndarray) and value.size > FEW:
-        return f"{value.dtype}[{','.join(map(str, value.shape))}]"
-    text = in_one_line(value)
+    text = in_one_line(_brief(value))
     return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def _brief(value: Any) -> Any:
+    if is_observed(value):
+        return _Shown(f"<array on {numbered('device', _numbers(value[HELD]))}>")
+    if isinstance(value, np.ndarray) and value.size > _FEW:
+        return _Shown(_type_of(value))
+    return type(value)(map(_brief, value)) if type(value) in (list, tuple) else value
+
+
+class _Shown(str):
+    """Text that appears among values as it is, without quotes."""
+
+    def __repr__(self) -> str:
+        return str(self)

@@ -9,13 +9,16 @@ from grader.arrays.ratios import Ratio
 from grader.exercises.answers import Problem
 from grader.exercises.exercise import Exercise
 from grader.exercises.verdict import Outcome, Verdict
+from grader.findings.finding import Finding
+from grader.findings.problems import Refusal
 
 
 @dataclass(frozen=True)
 class Miss:
-    """Why a rung was missed in one case. `about` are the numbers of the written collectives that it is about."""
+    """Why a check was missed in one case. `about` are the numbers of the written collectives that it is about, `most`
+    whether others send less."""
 
-    words: str
+    findings: tuple[Finding, ...]
     expected: Blocks | None = None
     found: Blocks | None = None
     ratios: tuple[Ratio, ...] = ()
@@ -25,10 +28,5 @@ class Miss:
 
 def unanswered(exercise: Exercise, problem: Problem) -> Verdict:
     """The verdict on an answer that is not there."""
-    words = {
-        "missing": f"There is no `{exercise.name}`: the cell that defines it did not run to its end, or the "
-        "name was changed.",
-        "starter": f"`{exercise.name}` is still the starter. Replace the `...` with your own code, "
-        "run the cell, then run this check again.",
-    }.get(problem.kind, problem.message)
-    return Verdict(exercise.name, (Outcome.left_open(exercise.name, "open", exercise.points, words),))
+    why = Refusal("missing" if problem.kind == "missing" else "starter", (exercise.name,))
+    return Verdict(exercise.name, (Outcome.left_open(exercise.name, "open", exercise.points, (why,)),))

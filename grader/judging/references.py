@@ -14,7 +14,8 @@ from grader.arrays.laid import holds_arrays, values_of
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
 from grader.jax_versions import compiled_quickly, quick_options
-from grader.judging.results import Expected
+from grader.judging.behaviour import Execution, arrays_of
+from grader.judging.results import Expected, right
 from grader.programs.compilations import TooManyPrograms, compilations
 from grader.programs.program import with_gradient
 
@@ -58,7 +59,7 @@ def come_of(exercise: Exercise, case: Case, arrays: Sequence[Any]) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def expected_results(exercise: Exercise, case: Case) -> Expected:
-    """Every array that the result should have, by where it stands in it; then those of the gradients."""
+    """Every array that the result should have, by its place in it; then those of the gradients."""
     arrays = [values_of(a) for a in case.arguments.values() if holds_arrays(a)]
     with compiled_quickly():  # it runs once
         if case.cotangents is None:
@@ -67,3 +68,9 @@ def expected_results(exercise: Exercise, case: Case) -> Expected:
             both = jax.jit(with_gradient(of_arrays(exercise, case), len(arrays)), compiler_options=quick_options())
             result = both(*arrays, values_of(case.cotangents))
     return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in jax.tree.leaves_with_path(result)}
+
+
+def right_arrays(exercise: Exercise, case: Case, behavior: object) -> Sequence[bool]:
+    """Which arrays of a result are right; nothing if there are not as many as expected."""
+    found, expected = arrays_of(behavior), expected_results(exercise, case)
+    return right(behavior, found, expected) if isinstance(behavior, Execution) and len(found) == len(expected) else ()

@@ -1,9 +1,8 @@
-"""Plain values: what the reference makes of a case, whether two are the same answer, and how they are shown."""
+"""Plain values: what the reference makes of a case, and whether two are the same answer."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 from jax.sharding import PartitionSpec as P
@@ -14,26 +13,16 @@ from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise, ValueExercise
 from grader.exercises.plain import plain
 
-NO_VALUE = "The answer should be a plain value."
-
 
 def same_answer(exercise: ValueExercise, case: Case, one: Any, other: Any) -> bool:
-    """Whether two values answer a case alike: `exercise.same` decides where there is one."""
-    due = plain(other)
+    """Whether two values answer a case alike: `exercise.same` decides if there is one."""
+    expected = plain(other)
     try:
         if exercise.same is None:
-            return same_value(one, due) and not of_other_numbers(one, due)
+            return same_value(one, expected) and not of_other_numbers(one, expected)
         return bool(exercise.same(one, other, **case.arguments))
     except Exception:  # a student's value may have any form
         return False
-
-
-def worded(words: Callable[[], str]) -> str:
-    """What is said of a student's value. It may have any form: of one of which nothing can be said, just that."""
-    try:
-        return words()
-    except Exception as error:
-        return f"The answer is not what is due, nor anything that it could be compared with ({type(error).__name__})."
 
 
 @functools.lru_cache(maxsize=1024)
@@ -46,7 +35,7 @@ def expected_value(exercise: Exercise, case: Case) -> Any:
 
 
 @functools.lru_cache(maxsize=1024)
-def is_layout_due(exercise: Exercise, case: Case) -> bool:
+def is_spec_expected(exercise: Exercise, case: Case) -> bool:
     """Whether the reference answers a case with a spec, which crosses the wire as a tuple."""
     return isinstance(expected_value(exercise, case), tuple) and isinstance(
         exercise.reference(**built(dict(case.arguments))), P

@@ -20,6 +20,7 @@ from grader.exercises.as_json import LEGIBLE, question_from_json, to_json, value
 from grader.exercises.codecs import FLAG, NUMBER, optional, plain_type, refusing
 from grader.exercises.script import script_of
 from grader.processes.servers import Server, Tell, serve
+from grader.programs.program import Refused
 
 TERMINAL_WIDTH = 118  # of a terminal's logs, side by side
 NARROW = 24  # a column of less is not worth it
@@ -172,8 +173,8 @@ def launch(
       say: is called with a process's number and what it has printed, as it comes.
 
     Raises:
-      ValueError: there is no such script, or a number makes no sense.
-      Refused: the function uses something that cannot go to another process.
+      ValueError: there is no such script, the function uses something that cannot go to another process, or a number
+        makes no sense.
       NoProcesses: none can be started here.
 
     Example:
@@ -196,7 +197,14 @@ def launch(
         "killed_at": killed_at,
     }
     if callable(program):
-        return launched({**job, "source": script_of(program), "main": program.__name__}, say)
+        try:
+            source = script_of(program)
+        except Refused as refusal:
+            from grader.wording import said  # it is withheld where hand-ins run, which launch nothing
+
+            why = said(refusal.finding)
+            raise ValueError(" ".join(filter(None, (why.headline, why.cause, why.question)))) from None
+        return launched({**job, "source": source, "main": program.__name__}, say)
     path = Path(program)
     if not path.is_file():
         raise ValueError(f"There is no script {path}.")

@@ -25,11 +25,12 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.devices import as_flags, eight_devices
 from grader.arrays.meshes import make_mesh, put
+from grader.arrays.words import times
 from grader.exercises.as_json import from_json, to_json
 from grader.jax_versions import timeouts
 from grader.processes.servers import Server, Tell, serve
 from grader.programs.program import trace
-from grader.programs.structure import Structure, times
+from grader.programs.structure import Structure
 from grader.programs.walk import structure
 
 WAITING_TIME = 3  # seconds that devices wait in a collective for those that have not come

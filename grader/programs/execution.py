@@ -13,10 +13,8 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.blocks import Blocks, blocks_of
 from grader.arrays.laid import Array
 from grader.arrays.meshes import aval, make_mesh, put, spelled
-from grader.arrays.words import enumeration
 from grader.jax_versions import mlir_context, quick_options, unmerged_options
 from grader.programs.program import Program
-from grader.programs.repairs import Repair, lower_repaired
 from grader.programs.structure import Collective, Structure
 from grader.programs.unwritten import is_marked, mark_collectives, take_out_collectives
 from grader.programs.walk import compiled_module, compiled_structure, walk
@@ -58,7 +56,8 @@ class Ran:
 
 
 class Unreduced(Exception):
-    """A result that is still a sum, of which each device holds a part: JAX does not show those."""
+    """A result that is still a sum, of which each device holds a part: JAX does not show those. The text is a list of
+    the mesh axes that it runs over."""
 
 
 class Failed(Exception):
@@ -96,29 +95,6 @@ def sent_without_collectives(
     return compiled_structure(lowered.compile(quick_options()), structure.mesh).collectives
 
 
-def results_with(
-    repairs: Sequence[Repair], program: Program, sizes: Mapping[str, int], arrays: Sequence[Array], specs: Sequence[P]
-) -> list[tuple[Result, ...]]:
-    """The results of a program with each of these repairs, on a mesh of these sizes."""
-    mesh = make_mesh(sizes)
-    inputs = [put(a.value, a.spec, mesh) for a in arrays]
-    compiled = lower_repaired(program, repairs, *inputs).compile(quick_options())
-    outputs = jax.tree.leaves(jax.block_until_ready(compiled(*inputs)))
-    count, due = len(outputs) // len(repairs), [NamedSharding(mesh, spec) for spec in specs]
-    return [_results(outputs[k * count :][:count], due, sizes) for k in range(len(repairs))]
-
-
-def results_on(
-    others: Sequence[Sequence[Array]], program: Program, sizes: Mapping[str, int], specs: Sequence[P]
-) -> list[tuple[Result, ...]]:
-    """The results of a program on each of several lists of arrays, which differ in their values alone."""
-    mesh = make_mesh(sizes)
-    due = [NamedSharding(mesh, spec) for spec in specs]
-    inputs = [[put(a.value, a.spec, mesh) for a in arrays] for arrays in others]
-    compiled = program.compile(*inputs[0], once=True)
-    return [_results(jax.tree.leaves(jax.block_until_ready(compiled(*some))), due, sizes) for some in inputs]
-
-
 def _results(
     outputs: Sequence[jax.Array], due: Sequence[NamedSharding], sizes: Mapping[str, int]
 ) -> tuple[Result, ...]:
@@ -128,11 +104,7 @@ def _results(
 
 def _result(array: jax.Array, layout: NamedSharding | None, sizes: Mapping[str, int]) -> Result:
     if parts_along := getattr(getattr(array.sharding, "spec", None), "unreduced", ()):
-        axes = enumeration([f"`{axis}`" for axis in sorted(parts_along)])
-        raise Unreduced(
-            f"It runs, but what it returns is still a sum over {axes} that nobody has made: each device holds one part "
-            "of it, and JAX does not show those. `reshard` makes the sum."
-        )
+        raise Unreduced(", ".join(sorted(parts_along)))
     fits = layout if layout is not None and len(layout.spec) <= array.ndim else None  # JAX stops at one that is longer
     as_asked = fits is not None and array.sharding.is_equivalent_to(fits, array.ndim)
     return Result(blocks_of(array, sizes), spelled(getattr(array.sharding, "spec", array.sharding)), as_asked)

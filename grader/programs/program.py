@@ -18,13 +18,18 @@ import jax
 from jax import export
 from jax.extend import core
 
+from grader.findings.problems import Refusal
 from grader.jax_versions import artefact, open_jaxpr, quick_options
 from grader.programs.jaxprs import inner_jaxprs, is_jaxpr
 from grader.programs.origins import Origin, origins_in
 
 
 class Refused(Exception):
-    """The function cannot become a program; the text tells its author why and what to do."""
+    """What a student wrote can't be judged: the finding says why."""
+
+    def __init__(self, finding: Refusal):
+        super().__init__(finding)
+        self.finding = finding
 
 
 @dataclass(frozen=True)
@@ -91,10 +96,7 @@ def trace(fn: Callable[..., Any], *args: Any, platform: str | None = None) -> Pr
     traced = jitted.trace(*args)
     names, gone = _primitives(traced.jaxpr), _given_away(traced.jaxpr, args)
     if callbacks := sorted(name for name in names if _is_host_callback(name)):
-        raise Refused(
-            f"The function calls back to Python on the host (`{'`, `'.join(callbacks)}`), so it is not a "
-            "program of the devices alone. Compute with jax.numpy and jax.lax instead."
-        )
+        raise Refused(Refusal("calls host", tuple(callbacks)))
     if any(_is_debug(name) for name in names):
         jitted = _without_debug(traced, gone)
     elif gone:

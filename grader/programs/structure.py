@@ -53,13 +53,6 @@ class Collective:
         warn_of_name("Collective.meanwhile", "Collective.overlappable_flops")
         return self.overlappable_flops
 
-    def __str__(self) -> str:
-        turns = "" if self.times == 1 else f" × {'?' if self.times is None else self.times}"
-        shape = f"{self.dtype}[{','.join(map(str, self.operand))}]"
-        over = f" over {', '.join(self.axes)}" if self.axes else ""
-        note = " (implicit, to fit in_specs)" if self.implicit else ""
-        return f"{self.kind} of {shape}{over}{turns}: {self.bytes_sent:,} B sent per device{note}"
-
 
 @dataclass(frozen=True)
 class Manual:
@@ -103,11 +96,6 @@ class Structure:
                 return most, least
         return None
 
-    def grouping(self, collective: Collective) -> str:
-        """How many devices take part together, in words, where these are fewer than its axes have; else nothing."""
-        along = math.prod(self.mesh[axis] for axis in collective.axes)
-        return f" (in groups of {collective.group})" if 1 < collective.group < along else ""
-
     @property
     def authored(self) -> tuple[Collective, ...]:
         """The collectives that the program's author wrote, in their order."""
@@ -132,8 +120,3 @@ def device_numbers_along(axes: Sequence[str], mesh: Mapping[str, int]) -> np.nda
     names, devices = list(mesh), np.arange(math.prod(mesh.values())).reshape(tuple(mesh.values()))
     together = np.moveaxis(devices, [names.index(axis) for axis in axes], range(-len(axes), 0))
     return together.reshape(-1, math.prod(mesh[axis] for axis in axes))
-
-
-def times(count: int) -> str:
-    """How often, in words."""
-    return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")

@@ -29,8 +29,8 @@ from grader.replays.collectives import (
     on_numbers,
 )
 from grader.replays.control import CONTROL, called, is_alone, is_folded
-from grader.replays.exact import exactly
 from grader.replays.frames import Held, Transfer, Wait
+from grader.replays.in_numpy import in_numpy
 from grader.replays.scenes import Halt, Scene, Values
 from grader.replays.scribe import Scribe, held, written_at
 from grader.replays.shards import partial_operands
@@ -229,7 +229,7 @@ def _alone(work: Any, values: list[Values], scene: Scene, here: Sequence[int], r
 
 
 def _soonest(eqn: Any, compiled: Callable[..., list[Any]], *operands: Any) -> list[Any]:
-    return compiled(*operands) if (found := exactly(eqn, operands)) is None else [found]
+    return compiled(*operands) if (found := in_numpy(eqn, operands)) is None else [found]
 
 
 def _as_numbers(value: Any) -> Any:

@@ -14,7 +14,6 @@ from grader.arrays.laid import Array, holds_arrays
 from grader.arrays.meshes import make_mesh, put
 from grader.exercises.case import Case
 from grader.programs.program import with_gradient
-from grader.programs.repairs import Repair
 from grader.replays.frames import Playback
 from grader.replays.lockstep import Reach
 from grader.replays.watch import playback_within
@@ -43,27 +42,13 @@ def _is_array(leaf: Any) -> bool:
     return isinstance(leaf, Array)
 
 
-def opening(found: Playback, check: str, repair: Repair | None = None) -> int:
-    """The frame to begin with, for an answer that misses this check ("": none), and would be right with this repair.
-
-    Where devices wait, the first that does; the collective that one would have to change; where too much is sent, the
-    collective that sends most; where the result is wrong, the end, where it is seen.
-    """
+def opening(found: Playback, check: str) -> int:
+    """The frame to begin with, for an answer that misses this check ("": none): the first in which a device waits; if
+    too much is sent, the collective that sends most; if the result is wrong, the end, which shows it."""
     waits = [k for k, frame in enumerate(found.frames) if frame.waits]
     sends = [(frame.transfer.bytes_sent, -k) for k, frame in enumerate(found.frames) if frame.transfer]
     if waits:
         return waits[0]
-    if repair and (changed := _of_kind(found, repair.kind)[repair.number : repair.number + 1]):
-        return changed[0]
     if check == "communication" and sends:
         return -max(sends)[1]
     return len(found.frames) - 1 if check else 0
-
-
-def _of_kind(found: Playback, kind: str) -> list[int]:
-    """The frames in which collectives of a kind are carried out for the first time."""
-    first: dict[Any, int] = {}
-    for k, frame in enumerate(found.frames):
-        if frame.transfer and frame.transfer.kind == kind:
-            first.setdefault(frame.stack, k)
-    return list(first.values())

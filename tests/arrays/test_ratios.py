@@ -38,7 +38,7 @@ def test_nothing_expected_and_nothing_found_is_right():
 
 def test_a_table_has_a_row_for_each_leaf_and_marks_what_is_wrong():
     table = ratios({"b": 2 * WANTED, "a": [WANTED]}, {"b": WANTED, "a": [WANTED]})
-    assert str(table) == "found ÷ expected:\n  ['a'][0]  1\n  ['b']     2"
+    assert str(table) == "actual / expected:\n  ['a'][0]  1\n  ['b']     2"
     assert "<strong>2</strong>" in table._repr_html_() and "<strong>1<" not in table._repr_html_()
 
 
@@ -60,6 +60,12 @@ def test_a_device_that_holds_another_block_is_compared_with_its_own():
 def test_of_many_arrays_those_that_are_furthest_off_are_told():
     rows = [Ratio(f"w{k}", 1 + k / 100, 1 + k / 100) for k in range(20)] + [Ratio("gone", math.nan, math.nan)]
     told, more = furthest(rows, 3)
-    assert [row.name for row in told] == ["w18", "w19", "gone"] and more == "(and 18 more that are nearer to 1)"
-    assert more in "\n".join(as_text(told, more)) and more in as_html(told, more)
-    assert furthest(rows[:3], 3) == (rows[:3], "")
+    assert [row.name for row in told] == ["w18", "w19", "gone"] and more == 18
+    assert "(18 more, nearer to 1)" in as_text(told, more)[-1] and "(18 more" in as_html(told, more)
+    assert furthest(rows[:3], 3) == (rows[:3], 0)
+
+
+def test_ratios_of_either_sign_say_nothing_of_how_far_off_an_array_is():
+    odd = Ratio("w", -858.0, 428.0)
+    assert odd.words == "no common factor" and furthest([odd, odd]) == ([], 0)
+    assert furthest([odd, Ratio("b", 1, 1)])[0][0] is odd and as_html([]) == "" and as_text([]) == []

@@ -12,6 +12,7 @@ from grader.classroom.verdicts.judge import COMPILER, Judge
 from grader.classroom.walls.templates import Template
 from grader.exercises.as_json import to_json
 from grader.exercises.collecting import asks, collect
+from grader.feedback import explanation
 from grader.lessons import find
 
 pytestmark = [pytest.mark.needs("libtpu"), pytest.mark.needs("walls"), pytest.mark.slow]
@@ -37,16 +38,16 @@ def verdict(**limits):
 
 def test_a_program_that_fits_earns_everything():
     found = verdict()
-    assert found.verdict.passed, found.verdict.words
+    assert found.verdict.passed, found.verdict.failure
 
 
 def test_a_compilation_that_takes_too_long_is_stopped_and_may_be_tried_again():
     found = verdict(seconds=0.5)
     assert found.verdict.points == 2 and found.verdict.failure.open and found.doubtful
-    assert "was not done after 0.5 seconds, and was stopped" in found.verdict.words
+    assert "was not done after 0.5 seconds, and was stopped" in explanation(found.verdict)
 
 
 def test_a_compilation_that_takes_too_much_memory_is_stopped():
     found = verdict(memory=100 << 20)
     assert found.verdict.points == 2 and found.verdict.failure.open
-    assert "more than the 100 MiB of memory" in found.verdict.words
+    assert "more than the 100 MiB of memory" in explanation(found.verdict)

@@ -16,6 +16,7 @@ from grader.classroom.grading.grade import Options, grade_class
 from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import Judge
 from grader.classroom.walls.templates import Limits
+from grader.feedback import explanation
 
 QUICK = Limits(cell_seconds=4, seconds=40)
 RIGHT = """def case3(a, b, *, mesh):
@@ -81,7 +82,7 @@ def graded(small, source, judge, limits=QUICK):
 def test_one_notebook(small, judge, source, points, words):
     verdicts, _ = graded(small, source, judge)
     assert verdicts["case3"].points == points
-    assert words in verdicts["case3"].words
+    assert words in explanation(verdicts["case3"])
 
 
 MEAN = RIGHT.replace("psum", "pmean")

@@ -9,6 +9,7 @@ from answering import define, mistaken, verdict
 
 from grader.classroom.course.build import build
 from grader.classroom.course.new import begin_exercise
+from grader.feedback import explanation
 from grader.lessons import EXERCISES
 
 TABLE = "| lesson | |\n|---|---|\n| `01_mini` | a |\n{0}| `23_later` | b |\n\nEnd.\n"
@@ -46,7 +47,7 @@ def test_a_new_exercise_is_solved_mistaken_and_open_as_it_should_be(root, form, 
     monkeypatch.setitem(EXERCISES, "center", exercise)
     build(root, ["22_mine"])
     assert verdict(exercise, answers(root, "solutions")["center"], thorough=True).passed
-    assert "still the starter" in verdict(exercise, answers(root, "course")["center"]).words
+    assert "still the starter" in explanation(verdict(exercise, answers(root, "course")["center"]))
     for mistake in exercise.mistakes:
         assert verdict(exercise, mistaken(exercise, mistake)).mistake == mistake.name
     heading = f"### Exercise `center` · core · {exercise.points:g} point"
@@ -55,13 +56,14 @@ def test_a_new_exercise_is_solved_mistaken_and_open_as_it_should_be(root, form, 
 
 def test_the_next_one_stands_behind_it(root):
     begin_exercise(root, "22_mine", "center", "program")
-    assert (root / "README.md").read_text() == TABLE.format("| `22_mine` | say here what one can do afterwards |\n")
+    assert (root / "README.md").read_text() == TABLE.format("| `22_mine` | say here what one can do afterward |\n")
     lesson = root / "solutions" / "22_mine" / "22_mine.md"
     lesson.write_text(lesson.read_text() + "\n## What to remember\n\nAll of it.\n")
     files = begin_exercise(root, "22_mine", "scale", "table")
     assert {file.name for file in files} == {"22_mine.md", "__init__.py", "scale.py"}
     text = lesson.read_text()
     assert text.index("## 1 · Center") < text.index(":answer: center") < text.index("## 2 · Scale")
+    assert "`scale` · stretch ·" in text
     assert text.index(":check: scale") < text.index("## What to remember") and text.endswith("\n\nAll of it.\n")
     package = root / "grader" / "lessons" / "mine"
     assert "in the order of the text: `center`, `scale`." in (package / "__init__.py").read_text()

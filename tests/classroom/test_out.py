@@ -9,7 +9,7 @@ import pytest
 from rich.markup import escape
 from rich.table import Table
 
-from grader.classroom.grading.findings import Finding
+from grader.classroom.grading.digest import Digest
 from grader.classroom.grading.record import HandIn, Row
 from grader.classroom.grading.summary import show, write_csv
 from grader.classroom.out import as_csv, terminal
@@ -46,10 +46,10 @@ def test_a_strangers_text_does_not_steer_the_terminal(force, monkeypatch):
 
 
 def test_names_and_problems_of_a_class_are_shown_legibly(tmp_path):
-    missed = Finding("case3", "wrong", check=NASTY, mistake=NASTY)
+    missed = Digest("case3", "wrong", check=NASTY, mistake=NASTY)
     rows = [
         Row(HandIn(tmp_path, NASTY, "07_matmul"), problem=NASTY),
-        Row(HandIn(tmp_path, "ada", NASTY), findings=(missed,)),
+        Row(HandIn(tmp_path, "ada", NASTY), digests=(missed,)),
     ]
     console = terminal()
     console.file = io.StringIO()

@@ -8,12 +8,13 @@ import labs
 import pages
 import pytest
 
-from grader.classroom.grading.findings import Finding
+from grader.classroom.grading.digest import Digest
 from grader.classroom.report.facts import facts_of, telling_line
 from grader.classroom.report.likeness import at_least
-from grader.classroom.report.monday import monday
+from grader.classroom.report.monday import heard, monday
 from grader.classroom.report.page import report_page
 from grader.classroom.report.papers import Paper
+from grader.findings.verdicts import CannotCheck
 
 LESSON = "07_matmul"
 WORTH = {"case3": 4.0, "two_axis": 4.0, "local_shapes": 2.0}
@@ -22,7 +23,7 @@ FORGOT = 'def case3(a, b, *, mesh):\n    """Multiply."""\n    whole = a @ b\n   
 
 
 def paper(student, case3, two_axis, shapes, **more):
-    """A paper with these findings; what is right earns all, what is partly right half."""
+    """A paper with these digests; what is right earns all, what is partly right half."""
     found = {one.exercise: one for one in (case3, two_axis, shapes)}
     part = {"right": 1.0, "partly": 0.5}
     points = {name: worth * part.get(found[name].state, 0.0) for name, worth in WORTH.items()}
@@ -30,15 +31,15 @@ def paper(student, case3, two_axis, shapes, **more):
 
 
 def right(exercise, **more):
-    return Finding(exercise, "right", **more)
+    return Digest(exercise, "right", **more)
 
 
 @pytest.fixture
 def papers():
     """Ten students: the first five have `case3` right, three forgot the sum, one is odd, one left all open."""
-    forgot = Finding("case3", "wrong", "values", "forgot_psum", "Each device stopped.")
-    odd = Finding("case3", "wrong", "values", "", "Device 0 holds something else.\n\nMore.")
-    left, shapes = Finding("two_axis", "open", "values"), right("local_shapes")
+    forgot = Digest("case3", "wrong", "values", "forgot_psum")
+    odd = Digest("case3", "wrong", "values", "", (CannotCheck("Device 0 is gone."), CannotCheck("More.")))
+    left, shapes = Digest("two_axis", "open", "values"), right("local_shapes")
     best = [
         paper(
             f"best{k}",
@@ -55,7 +56,7 @@ def papers():
         *others,
         *best,
         last,
-        paper("none", Finding("case3", "open", "runs"), left, Finding("local_shapes", "open", "a")),
+        paper("none", Digest("case3", "open", "runs"), left, Digest("local_shapes", "open", "a")),
     ]
 
 
@@ -71,7 +72,7 @@ def test_an_exercise_has_counts_difficulty_discrimination_and_bytes(papers):
 
 
 def test_a_bonus_adds_points_and_nothing_to_the_maximum_and_what_is_late_is_taken_off():
-    three = [right("case3"), Finding("two_axis", "open", "runs"), right("local_shapes")]
+    three = [right("case3"), Digest("two_axis", "open", "runs"), right("local_shapes")]
     plain, bonus, late = (
         paper("a", *three, bonus=bonus, late=late)
         for bonus, late in (((), 0), (frozenset({"two_axis"}), 0), (frozenset({"two_axis"}), 3.0))
@@ -92,8 +93,8 @@ def test_mistakes_come_by_name_with_a_line_that_tells_them_and_others_by_their_c
     facts = facts_of(LESSON, papers)
     (forgot,), (odd,) = facts.mistakes, facts.unnamed
     assert (forgot.exercise, forgot.what, len(forgot.students)) == ("case3", "forgot_psum", 3)
-    assert forgot.line == "return whole" and "Which collective adds the parts up" in forgot.words
-    assert (odd.what, odd.students, odd.words) == ("values", ("odd",), "Device 0 holds something else.")
+    assert forgot.line == "return whole" and "Which collective adds the parts up" in heard(forgot)
+    assert (odd.what, odd.students, heard(odd)) == ("values", ("odd",), "This can't be checked. Device 0 is gone.")
 
 
 @pytest.mark.parametrize(
@@ -158,8 +159,8 @@ def nasty():
     return [
         paper(
             vector,
-            Finding("case3", "wrong", vector, "", f"{vector} `{vector}`"),
-            Finding("two_axis", "wrong", "values", vector, vector),
+            Digest("case3", "wrong", vector, "", (CannotCheck(f"{vector} `{vector}`"),)),
+            Digest("two_axis", "wrong", "values", vector),
             right("local_shapes"),
             sources={"case3": vector, "two_axis": f"x = {vector}"},
             moved={"case3": (1.0, 2.0)},

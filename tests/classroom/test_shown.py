@@ -23,7 +23,8 @@ from grader.classroom.store import Store, version
 from grader.classroom.verdicts.judge import DECIDES, Judge
 from grader.classroom.walls import bubblewrap as walls
 
-WITHHELD = ("lessons", "judging", "certificate.py", "cli.py")
+WITHHELD = ("lessons", "judging", "explaining", "wording", "feedback.py", "certificate.py", "cli.py")
+WORDED = ("wording", "feedback.py")  # which show a verdict, and decide nothing
 # They bring a question behind the walls and its answer back, whatever is in them.
 TRANSPORT = {
     "classroom/walls/__init__.py",
@@ -93,8 +94,10 @@ def test_what_is_shown_of_a_lesson_needs_nothing_that_is_withheld():
 
 
 def test_what_decides_is_in_the_key_of_a_verdict():
-    needed = closure([*names("classroom/verdicts"), *names("judging"), *names("lessons")])
-    assert {"judging/judge.py", "feedback.py", "classroom/verdicts/judge.py"} <= needed
+    needed = closure([*names("classroom/verdicts"), *names("judging"), *names("lessons")], without=WORDED)
+    assert {"judging/judge.py", "explaining/explained.py", "classroom/verdicts/judge.py"} <= needed
+    deciding = [file for file in files(*DECIDES) if file.suffix == ".py"]
+    assert not any(module.startswith(("grader.wording", "grader.feedback")) for f in deciding for module in imported(f))
     assert needed - hashed(*shown.shown(), *DECIDES) == TRANSPORT
 
 
@@ -131,7 +134,7 @@ def expected(file: str) -> list[bool]:
         or top not in ("classroom", *WITHHELD)
     ):
         return [True, True]
-    return [False, top in ("lessons", "judging") or file.startswith("classroom/verdicts/")]
+    return [False, top in ("lessons", "judging", "explaining") or file.startswith("classroom/verdicts/")]
 
 
 def one_of_each_folder(changed: list[Path]) -> list[Path]:

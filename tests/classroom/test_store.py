@@ -14,6 +14,7 @@ from grader.classroom.runs.run import Clock, Run, perform
 from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import no_marks
 from grader.classroom.walls.templates import Ended, Limits
+from grader.findings.verdicts import TooLong
 from grader.lessons import find
 
 
@@ -34,7 +35,7 @@ def test_a_late_verdict_is_judged_again_by_the_next_grader(tmp_path):
 
     def late(exercise, seed, answers):
         judged.append(exercise.name)
-        return replace(no_marks(exercise, "runs", "It did not come to an end."), doubtful=True)
+        return replace(no_marks(exercise, "runs", TooLong(60.0)), doubtful=True)
 
     for store, count in ((Store(tmp_path), 1), (Store(tmp_path), 2), (Store(tmp_path), 2)):
         for _ in range(2):  # nbgrader grades it once more

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from grader.classroom.grading.findings import Finding
+from grader.classroom.grading.digest import Digest
 from grader.classroom.grading.progress import EachMinute
 from grader.classroom.grading.record import HandIn, Row
 from grader.classroom.grading.summary import show
@@ -13,17 +13,17 @@ from grader.classroom.out import terminal
 MATMUL, RINGS = "07_matmul", "08_rings"
 
 
-def row(root, student, lesson, points, *findings, **more):
-    return Row(HandIn(root, student, lesson), points, dict.fromkeys(points, 4.0), findings=findings, **more)
+def row(root, student, lesson, points, *digests, **more):
+    return Row(HandIn(root, student, lesson), points, dict.fromkeys(points, 4.0), digests=digests, **more)
 
 
 @pytest.fixture
 def rows(tmp_path):
-    forgot = Finding("case3", "wrong", check="values", mistake="forgot_psum")
-    left = Finding("two_axis", "open", check="values")
+    forgot = Digest("case3", "wrong", check="values", mistake="forgot_psum")
+    left = Digest("two_axis", "open", check="values")
     return [
-        row(tmp_path, "ada", MATMUL, {"case3": 4.0, "two_axis": 0.0}, Finding("case3", "right"), left),
-        row(tmp_path, "ada", RINGS, {"ring": 1.5}, Finding("ring", "partly", check="bytes")),
+        row(tmp_path, "ada", MATMUL, {"case3": 4.0, "two_axis": 0.0}, Digest("case3", "right"), left),
+        row(tmp_path, "ada", RINGS, {"ring": 1.5}, Digest("ring", "partly", check="bytes")),
         row(tmp_path, "ben", MATMUL, {"case3": 0.0, "two_axis": 0.0}, forgot, left),
         row(tmp_path, "cleo", MATMUL, {"case3": 0.0, "two_axis": 0.0}, forgot, left, attention=("it is odd",)),
         Row(HandIn(tmp_path, "dora", MATMUL), problem="This is no notebook."),

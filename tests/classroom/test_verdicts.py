@@ -13,9 +13,10 @@ import psutil
 import pytest
 
 from grader.classroom.verdicts.judge import Judge
-from grader.classroom.verdicts.records import from_record, to_record
+from grader.classroom.verdicts.records import VERDICT
 from grader.exercises.as_json import to_json
 from grader.exercises.collecting import asks, collect
+from grader.findings.verdicts import Deadlocked, TooLong
 from grader.lessons import find
 
 
@@ -50,7 +51,7 @@ def test_a_program_that_never_ends_is_stopped_and_the_next_is_judged():
     try:
         stuck = judge(find("case3"), 3, _answers("case3", 3, never_ends)).verdict
         assert stuck.points == 0
-        assert "did not come to an end within 6 seconds" in stuck.words
+        assert stuck.failure.findings == (TooLong(6.0),)
         assert judge(find("case3"), 3, _answers("case3", 3, right)).verdict.points == 4
     finally:
         judge.close()
@@ -60,8 +61,7 @@ def test_a_sum_that_is_not_made_is_told_in_grading_as_in_the_notebook(judge):
     exercise = find("one_all_reduce")
     unfinished = next(mistake for mistake in exercise.mistakes if mistake.name == "never_reduced")
     found = judge(exercise, 3, _answers(exercise.name, 3, exercise.mistaken(unfinished))).verdict
-    assert found.words.startswith("It runs, but what it returns is still a sum over `data` that nobody has made")
-    assert found.mistake == "never_reduced"
+    assert found.failure.check == "runs" and found.mistake == "never_reduced"
 
 
 def test_an_evaluator_that_was_killed_between_two_answers_costs_nobody_anything(judge):
@@ -111,7 +111,7 @@ def test_a_program_that_ends_its_evaluator_is_told_why():
     verdict = judge(find("case3"), 3, _answers("case3", 3, right)).verdict
     judge.close()
     assert (verdict.points, verdict.worth) == (0, 4)
-    assert "wait for each other" in verdict.words
+    assert verdict.failure.findings == (Deadlocked(),)
 
 
 def test_an_evaluator_that_somebody_else_kills_costs_nobody_anything():
@@ -123,12 +123,11 @@ def test_an_evaluator_that_somebody_else_kills_costs_nobody_anything():
 
 
 def test_a_right_program_is_held_against_the_compilers_and_its_score_travels(judge):
-    judged = judge(find("case3"), 3, _answers("case3", 3, right))
-    assert judged.verdict.score is not None and not judged.verdict.score.star
-    assert "As few as the compiler's." in judged.text
-    assert from_record(json.loads(json.dumps(to_record(judged)))) == judged
+    verdict = judge(find("case3"), 3, _answers("case3", 3, right)).verdict
+    assert verdict.score is not None and verdict.score.yours == verdict.score.compilers
+    assert VERDICT.read(json.loads(json.dumps(VERDICT.write(verdict)))) == verdict
 
 
 def test_answers_that_make_no_sense_get_a_message_not_a_crash(judge):
     verdict = judge(find("case3"), 3, [{"program": "AAAA"}] * 5).verdict
-    assert verdict.points == 0 and verdict.words
+    assert verdict.points == 0 and verdict.failure.findings

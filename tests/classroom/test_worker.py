@@ -15,6 +15,7 @@ from grader.classroom.inside import recorder
 from grader.classroom.inside.limits import OUTPUT, Limits
 from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import Judge
+from grader.feedback import explanation
 
 QUICK = Limits(cell_seconds=2, seconds=30)
 
@@ -44,7 +45,7 @@ def points(result: Graded) -> dict[str, float]:
 
 
 def words(result: Graded, exercise: str) -> str:
-    return next(verdict.words for verdict in result.verdicts if verdict.exercise == exercise)
+    return next(explanation(verdict) for verdict in result.verdicts if verdict.exercise == exercise)
 
 
 def outputs_of(result: Graded, source: str) -> list:

@@ -57,7 +57,14 @@ def test_what_differs_is_framed():
     found = blocks((4, 2), P("x"), MESH, value=np.ones((4, 2)) + (np.arange(4) == 1)[:, None])
     (sheet,) = draw.compare(expected, found).figure.axes
     framed = [patch.get_gid() for patch in sheet.patches if patch.get_linewidth() > 1]
-    assert framed == ["device 2, held by 2", "device 3, held by 3"]
+    assert framed == ["devices 2, 3, held by 2 3"]
+
+
+def test_devices_that_hold_the_same_are_drawn_once():
+    expected, found = (blocks((4, 2), spec, MESH, value=np.ones((4, 2))) for spec in (P(), P("x")))
+    (sheet,) = draw.compare(expected, found).figure.axes
+    names = [text.get_text() for text in sheet.texts if "device" in text.get_text()]
+    assert names == ["devices 0–7", "devices 0, 1", "devices 2, 3", "devices 4, 5", "devices 6, 7"]
 
 
 def colours(picture):

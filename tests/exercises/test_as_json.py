@@ -8,7 +8,7 @@ import pytest
 
 from grader.exercises.answers import Value
 from grader.exercises.as_json import from_json, to_json
-from grader.judging.judge import judge
+from grader.explaining.explained import explained
 from grader.lessons import find
 
 EIGHT = base64.b64encode(bytes(8)).decode()
@@ -78,5 +78,5 @@ def test_what_no_check_can_be_made_of_is_a_wrong_answer_and_no_alarm():
     for name in ("block_matmul", "local_shapes"):
         exercise = find(name)
         cases = exercise.draw_cases(1)
-        found = judge(exercise, cases, [Value(Odd())] * len(cases))
+        found = explained(exercise, cases, [Value(Odd())] * len(cases))
         assert found.points == 0 and found.failure is not None

@@ -18,7 +18,7 @@ OWN = {
     "pod": {"mesh_shapes", "by_compiler"},
     "function": {"same", "barred", "formula", "facts"},
     "timetable": set(),
-    "table": {"same", "options", "once", "stand_for", "questions"},
+    "table": {"same", "options", "stand_for", "questions"},
     "processes": {"same", "parts"},
 }
 ANY_FIELD = sorted(set().union(*OWN.values()))

@@ -3,10 +3,13 @@
 from collections import deque
 from fractions import Fraction
 
+import jax
 import numpy as np
 import pytest
 
+from grader.arrays.described import HELD
 from grader.exercises.plain import plain
+from grader.findings.problems import Refusal
 from grader.programs.program import Refused
 
 
@@ -28,6 +31,16 @@ def test_what_python_counts_as_a_number_or_a_collection_crosses_as_one(value, cr
     assert repr(plain(value)) == repr(crosses_as)
 
 
-def test_bytes_are_no_collection_of_numbers():
-    with pytest.raises(Refused, match="a bytes, which is neither"):
-        plain(b"x")
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (b"x", Refusal("holds type", ("bytes",))),  # no collection of numbers
+        ([jax.devices()[0]], Refusal("holds devices")),
+        (np.array(["x"]), Refusal("holds dtype", ("<U1",))),
+        ({HELD: 1}, Refusal("holds key", (HELD,))),
+    ],
+)
+def test_why_a_value_does_not_cross(value, why):
+    with pytest.raises(Refused) as refused:
+        plain(value)
+    assert refused.value.finding == why

@@ -19,10 +19,14 @@ from hypothesis import strategies as st
 
 from grader import feedback
 from grader.classroom.grading import cluster, tasks
+from grader.classroom.grading.cards import card_of
 from grader.classroom.grading.execute import grade_notebook
 from grader.classroom.grading.record import HandIn, material
 from grader.classroom.store import FOLDER, Store
-from grader.classroom.verdicts.records import from_record
+from grader.classroom.verdicts.records import VERDICT, Judged
+from grader.feedback import has_picture
+from grader.findings.finding import finding_to_json
+from grader.findings.verdicts import CannotCheck
 
 MARKS = {"block_matmul": 2.0, "case3": 0.0}
 NAMES = st.sampled_from(("", "../evil", "/tmp/evil", "runs", "verdicts", "a" * 64, "<script>", "\x1b[2J", "__class__"))
@@ -99,7 +103,7 @@ def test_a_card_is_drawn_here_as_it_would_be_there(course):
         for folder in (course.root / FOLDER, course.root.parent / "worker")
     )
     assert here == there
-    assert any("<svg" in from_record(record).html for record in here.values())
+    assert any(has_picture(VERDICT.read(record)) for record in here.values())
 
 
 def test_an_answer_under_another_name_is_refused(course):
@@ -111,7 +115,7 @@ def test_an_answer_under_another_name_is_refused(course):
 
 
 def test_whatever_a_worker_returns(course, monkeypatch):
-    monkeypatch.setattr(feedback, "_picture", lambda verdict: "")  # it takes half a second
+    monkeypatch.setattr(feedback, "drawn", lambda verdict: "")  # it takes half a second
     before = course.files()
 
     def holds(data: bytes) -> None:
@@ -174,9 +178,11 @@ def test_a_verdict_that_cannot_be_is_refused(course, lie):
 def test_a_text_in_a_verdict_is_shown_as_text(course):
     said = "</p><script>alert(1)</script>\x1b[2J"
     missed = lambda facts: next(o for o in facts["outcomes"] if not o["passed"])  # noqa: E731
-    assert not course.receive(edited(course, lambda facts: missed(facts).update(words=said)))
-    (record,) = (record for record in records(course) if "alert" in record["html"])
-    assert "<script" not in record["html"] and "\x1b" not in record["html"] + record["text"]
+    why = [finding_to_json(CannotCheck(said))]
+    assert not course.receive(edited(course, lambda facts: missed(facts).update(findings=why)))
+    drawn = [card_of(Judged(VERDICT.read(record)), Store(None)) for record in records(course)]
+    (card,) = (card for card in drawn if "alert" in card.html)
+    assert "<script" not in card.html and "\x1b" not in card.html + card.text
 
 
 def records(course):

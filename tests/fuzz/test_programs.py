@@ -13,7 +13,7 @@ from jax import export
 
 from grader.exercises.as_json import to_json
 from grader.exercises.collecting import asks, collect
-from grader.judging.judge import judge
+from grader.explaining.explained import explained
 from grader.lessons import find
 from grader.programs.execution import Failed
 from grader.programs.program import Program, trace
@@ -48,7 +48,7 @@ def test_the_judge_reads_no_program_in_its_own_process(monkeypatch):
 
     def judged(data: bytes) -> None:
         answers = [Program(data)] * len(cases)
-        found = judge(exercise, cases, answers, lambda program, case: Evaluated(program, case, fails))
+        found = explained(exercise, cases, answers, lambda program, case: Evaluated(program, case, fails))
         assert found.points == 0 and found.failure is not None and found.failure.check == "runs"
 
     judged(VALID)  # the mistakes, which are ours, are read once

@@ -9,7 +9,9 @@ from grader import feedback
 from grader.exercises import Array, Case
 from grader.exercises.answers import Problem, Script, Value
 from grader.exercises.forms import FORMS
-from grader.judging.judge import LADDERS, judge
+from grader.explaining.explained import explained
+from grader.findings.problems import Refusal
+from grader.judging.judge import JUDGMENTS
 from grader.processes.launch import Launch, Process
 from grader.programs.program import trace
 
@@ -24,7 +26,7 @@ ANSWERS = {
     "error": Problem("error", "TypeError", "unhashable type", ("float32[4]",)),
     "ValueError": Problem("error", "ValueError", "no"),
     "error without a word": Problem("error"),
-    "refused": Problem("refused", message="It is a lambda."),
+    "refused": Problem("refused", refusal=Refusal("no source", ("f",))),
     "refused without a word": Problem("refused"),
     "no kind at all": Problem("\N{REPLACEMENT CHARACTER}"),
 }
@@ -71,7 +73,7 @@ def started(script, case):
 def verdict(form, answers):
     made = EXERCISES[form]
     cases = [*made.draw_cases(1), *made.draw_cases(2)][:2]
-    return judge(made, cases, answers, started=started)
+    return explained(made, cases, answers, started=started)
 
 
 @pytest.mark.parametrize("kind", ANSWERS)
@@ -80,7 +82,7 @@ def test_every_answer_to_every_exercise_has_a_verdict(form, kind):
     judged = verdict(form, [ANSWERS[kind]] * 2)
     assert judged.worth == 4
     assert (judged.points == 4) == judged.passed == ((form, kind) in RIGHT)
-    assert bool(judged.words) != judged.passed
+    assert bool(feedback.explanation(judged)) != judged.passed
     assert not [word for word in INTERNAL if word in feedback.plain_card(judged)]
 
 
@@ -91,12 +93,12 @@ def test_answers_of_different_kinds_to_one_exercise_have_a_verdict(form, first, 
     judged = verdict(form, [ANSWERS[first], ANSWERS[second]])
     assert judged.worth == 4
     assert (judged.points == 4) == judged.passed == ({(form, first), (form, second)} <= RIGHT)
-    assert bool(judged.words) != judged.passed
+    assert bool(feedback.explanation(judged)) != judged.passed
     assert not [word for word in INTERNAL if word in feedback.plain_card(judged)]
 
 
-def test_every_form_has_a_ladder_and_its_place_in_this_table():
-    assert set(LADDERS) == set(FORMS.values())
+def test_every_form_has_its_checks_and_its_place_in_this_table():
+    assert set(JUDGMENTS) == set(FORMS.values())
     assert set(FORMS) == {made.form for made in EXERCISES.values()}
 
 

@@ -1,4 +1,4 @@
-"""A run that is killed and started again: what the second is given, and what is said of one that was not killed."""
+"""A run that is killed and started again: what the second is given, and what is found of one that was not killed."""
 
 import tempfile
 from pathlib import Path
@@ -9,7 +9,10 @@ from grader.arrays.described import PerLife
 from grader.exercises import Case, ProcessExercise
 from grader.exercises.answers import Script
 from grader.exercises.script import script_of
-from grader.judging.judge import judge
+from grader.explaining.explained import explained
+from grader.findings.mistakes import KnownMistake
+from grader.findings.processes import DidNotEnd, NotKilled, WrongInProcess
+from grader.findings.values import WrongValue
 from grader.judging.together import run_through
 from grader.processes.launch import Launch, Process
 
@@ -51,25 +54,25 @@ def breaks_later(process_id, num_processes, *, folder, begin):
 
 
 def verdict(work):
-    return judge(exercise, exercise.draw_cases(), [Script(script_of(work), work.__name__)])
+    return explained(exercise, exercise.draw_cases(), [Script(script_of(work), work.__name__)])
 
 
 def test_the_second_run_has_the_folder_of_the_first_and_arguments_of_its_own():
     found = verdict(kept)
-    assert found.passed, found.words
+    assert found.passed, found.failure
 
 
 def test_what_is_not_in_the_folder_is_lost():
     found = verdict(begun_again)
-    assert found.mistake == "begun_again" and "should return [40, 5]; it returns [0, 5]" in found.words
+    wrong = WrongInProcess(0, WrongValue("", "[40, 5]", "[0, 5]"))
+    assert found.failure.findings == (wrong, KnownMistake("begun_again", exactly=True))
 
 
-@pytest.mark.parametrize(
-    "work, words", [(silent, "without printing one"), (breaks_later, "Killed, and started again: Process 0 failed")]
-)
-def test_it_says_in_which_of_the_runs_something_is_wrong(work, words):
+@pytest.mark.parametrize(("work", "kind"), [(silent, NotKilled), (breaks_later, DidNotEnd)])
+def test_in_which_of_the_runs_something_is_wrong_is_found(work, kind):
     found = verdict(work)
-    assert found.points == 0 and words in found.words
+    first = found.failure.findings[0]
+    assert found.points == 0 and type(first) is kind and getattr(first, "again", True)
 
 
 def test_nothing_is_left_behind_and_each_run_is_told_its_part():

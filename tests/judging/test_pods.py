@@ -11,9 +11,11 @@ from grader.chips.compiling import NoCompiler
 from grader.chips.report import Fit
 from grader.exercises import Array, Case, ChipFlops, Layout, PodExercise
 from grader.exercises.collecting import asks, collect
+from grader.explaining.explained import explained
+from grader.findings import costs, problems, programs
+from grader.findings.mistakes import KnownMistake
 from grader.judging.behaviour import Execution
 from grader.judging.compilations import Compilation
-from grader.judging.judge import judge
 
 TWICE = PodExercise("twice", points=4, reference=lambda a: 2 * a, by_compiler=True)
 POD = Case({"a": Layout((1024,), "bfloat16", P("x"))}, {"x": 8}, limits=[ChipFlops(10, 20)], pod="v5e:2x4")
@@ -33,7 +35,7 @@ def judged(work, fit):
     def executed(program, case):
         return Compilation(program, case, compiled) if case.pod else Execution(program, case)
 
-    return judge(TWICE, CASES, collect("pod", asks(TWICE, CASES), work), executed), asked
+    return explained(TWICE, CASES, collect("pod", asks(TWICE, CASES), work), executed), asked
 
 
 def doubled(a, *, mesh):
@@ -49,20 +51,22 @@ def test_a_right_program_that_fits_earns_everything():
 def test_a_refused_program_keeps_the_points_for_its_values():
     verdict, _ = judged(doubled, Fit("Ran out of memory", 17, 0))
     assert verdict.points == 2 and verdict.failure.check == "pod"
-    assert "The compiler of v5e:2x4 refuses it: Ran out of memory" in verdict.words
-    assert verdict.where == "v5e:2x4 (8 chips, 2 hosts); mesh x=8; a: bfloat16[1024] P('x')"
+    assert verdict.failure.findings == (programs.PodRefusal("v5e:2x4", "Ran out of memory"),)
+    assert "v5e:2x4" in verdict.where.pod and dict(verdict.where.mesh) == {"x": 8}
 
 
-@pytest.mark.parametrize("flops, words", [(5, "10 are needed. What was left out?"), (25, "where 20 are enough")])
-def test_too_little_and_too_much_work_are_told(flops, words):
+@pytest.mark.parametrize("flops, expected", [(5, 10), (25, 20)])
+def test_too_little_and_too_much_work_are_told(flops, expected):
     verdict, _ = judged(doubled, Fit("", 100, flops))
-    assert verdict.points == 2 and words in verdict.words
+    (amount,) = verdict.failure.findings
+    assert verdict.points == 2 and (amount.expected, amount.found) == (expected, flops)
+    assert isinstance(amount, costs.WrongAmount)
 
 
 def test_without_a_compiler_half_of_the_points_stay_open():
     verdict, _ = judged(doubled, NoCompiler("there is none here"))
     assert verdict.points == 2 and verdict.failure.open
-    assert verdict.words == "Whether it fits is open: there is none here"
+    assert verdict.failure.findings == (programs.FitUnknown("there is none here"),)
 
 
 def test_wrong_values_are_told_before_anything_is_compiled():
@@ -77,7 +81,8 @@ def test_a_program_that_cannot_be_written_for_the_pod_is_told_why():
         return 2 * a
 
     verdict, asked = judged(of_eight, Fit("", 100, 15))
-    assert verdict.failure.check == "runs" and "eight numbers are enough" in verdict.words and not asked
+    assert verdict.failure.check == "runs" and not asked
+    assert verdict.failure.findings[0] == problems.Raised("ValueError", "eight numbers are enough")
 
 
 def test_a_mistake_explains_a_refusal_where_the_compiler_says_the_same_to_both(monkeypatch):
@@ -101,16 +106,16 @@ def test_a_mistake_explains_a_refusal_where_the_compiler_says_the_same_to_both(m
     def executed(program, case):
         return Compilation(program, case, compiled) if case.pod else Execution(program, case)
 
-    for work, name, words in (
-        (doubled, "added", "gives exactly this"),
-        (lambda a, *, mesh: a - (-a), "added", "gives nearly this"),
-        (lambda a, *, mesh: 2 * a, "", ""),
+    for work, known in (
+        (doubled, [KnownMistake("added", exactly=True)]),
+        (lambda a, *, mesh: a - (-a), [KnownMistake("added", exactly=False)]),
+        (lambda a, *, mesh: 2 * a, []),
     ):
         answers = collect("pod", asks(exercise, CASES), work)
-        found = judge(exercise, CASES, answers, executed)
-        assert found.mistake == name and words in found.words
+        found = explained(exercise, CASES, answers, executed)
+        assert [one for one in found.failure.findings if isinstance(one, KnownMistake)] == known
 
 
 def test_a_wrong_value_that_nothing_explains_is_told_though_a_case_is_not_run():
     verdict, _ = judged(lambda a, *, mesh: a * a + 1, Fit("", 100, 15))
-    assert verdict.failure.check == "values" and "The result is wrong on device 0" in verdict.words
+    assert verdict.failure.check == "values" and isinstance(verdict.failure.findings[0], programs.WrongElement)

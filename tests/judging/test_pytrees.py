@@ -15,9 +15,20 @@ from grader.exercises.as_json import question_from_json, to_json
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
 from grader.exercises.forms import ProgramExercise
-from grader.judging import ladder, programs, right_repairs
-from grader.judging.judge import judge
-from grader.judging.ladder import mistaken_on
+from grader.explaining import explainer, programs
+from grader.explaining.explained import explained
+from grader.explaining.explainer import mistaken_on
+from grader.findings import arrays
+from grader.findings.programs import (
+    AlikeParts,
+    NoGradient,
+    ResultPart,
+    WrongArrayCount,
+    WrongResultDtype,
+    WrongResultKeys,
+    WrongResultShape,
+)
+from grader.findings.quantities import Quantity
 
 ROUNDINGS = 60 * 4  # sums of at most 60 terms: two forward, two backward
 
@@ -85,33 +96,28 @@ def crossed(value):
 def verdict(exercise, answer, seed=3, thorough=False):
     cases = exercise.draw_cases(seed, thorough=thorough)
     asked = [crossed(ask) for ask in asks(exercise, cases)]
-    return judge(exercise, cases, [crossed(a) for a in collect(exercise.form, asked, answer)])
+    return explained(exercise, cases, [crossed(a) for a in collect(exercise.form, asked, answer)])
 
 
 @pytest.mark.parametrize("exercise, answer", [(by_its_own, the_loss), (exported, gradients)])
 def test_the_right_program_earns_everything_on_every_mesh(exercise, answer):
     found = verdict(exercise, answer, thorough=True)
-    assert found.passed, found.words
+    assert found.passed, found.failure
 
 
 def test_a_gradient_by_the_compiler_is_the_programs_own_too():
     plain = ProgramExercise("t_left", points=4, reference=loss, by_compiler=True)
     plain.cases(by_its_own.drawn)
     found = verdict(plain, lambda params, x, y, *, mesh: loss(params, x, y))
-    assert found.passed, found.words
+    assert found.passed, found.failure
 
 
 def test_a_wrong_scale_is_named_and_the_table_shows_it():
     found = verdict(by_its_own, sum_of_means)
     assert found.mistake == "sum_of_means"
-    assert {r.name: r.words for r in found.ratios} == {
-        "The result": "4",
-        "The gradient with respect to params['w1']": "4",
-        "The gradient with respect to params['w2']": "4",
-        "The gradient with respect to x": "4",
-        "The gradient with respect to y": "4",
-    }
-    assert "found ÷ expected:" in feedback.plain_card(found) and "<strong>4</strong>" in feedback.card(found)
+    gradients = ["d/dparams['w1']", "d/dparams['w2']", "d/dx", "d/dy"]
+    assert {r.name: r.words for r in found.ratios} == dict.fromkeys(["result", *gradients], "4")
+    assert "<strong>4</strong>" in feedback.card(found)
 
 
 def with_other_gradients(params, x, y, *, mesh):
@@ -134,79 +140,79 @@ def test_a_mistake_is_run_with_its_gradients_only_where_its_result_is_that_of_th
         asked.append(case.cotangents is not None)
         return mistaken_on(exercise, mistake, case, **order)
 
-    for module in (ladder, programs, right_repairs):
+    for module in (explainer, programs):
         monkeypatch.setattr(module, "mistaken_on", noted)
     assert not verdict(own, answer).passed
     assert False in asked and (True in asked) is with_gradients
 
 
+W1, W2 = ResultPart("[1]['w1']"), ResultPart("[1]['w2']")
+
+
 def test_a_right_loss_with_wrong_gradients_is_told_which():
     found = verdict(exported, summed_already)
-    assert found.mistake == "summed_already"
-    assert "Result 1['w1'] is wrong on device 0" in found.words
+    assert found.mistake == "summed_already" and found.failure.findings[0].part == W1
     assert [r.words for r in found.ratios] == ["1", "4", "4"]
 
 
-def test_without_a_named_mistake_the_signature_is_that_of_the_wrong_arrays():
-    found = verdict(exported, lambda *a, mesh: gradients(*a, mesh=mesh, then=lambda g, n: g * 8 / n))
-    assert found.mistake == "" and "8 times too large" in found.words
+def summed(scale, *given, mesh):
+    """The gradients, each so many times too large."""
+    loss, found = gradients(*given, mesh=mesh)
+    return loss, {name: scale(k, grad) * grad for k, (name, grad) in enumerate(found.items())}
 
 
-def test_what_is_so_of_one_wrong_array_is_not_said_of_all():
-    """One gradient is 4 times too large; the other is another number of times in each entry."""
-
-    def answer(*a, mesh):
-        loss, found = gradients(*a, mesh=mesh, then=lambda g, n: g / n)
-        return loss, {"w1": 4 * found["w1"], "w2": found["w2"] * (2 + jnp.arange(found["w2"].shape[0])[:, None])}
-
-    found = verdict(exported, answer)
-    assert "Of Result 1['w1']: Every entry is 4 times too large" in found.words
-    assert "Also wrong: Result 1['w2']." in found.words
-
-
-def test_a_number_that_is_zero_is_nothing_else_where_all_arrays_are_zero():
-    found = verdict(exported, lambda *a, mesh: jax.tree.map(lambda g: 0 * g, gradients(*a, mesh=mesh)))
-    assert "Every entry is zero." in found.words and "Something else is wrong" not in found.words
+@pytest.mark.parametrize(
+    "scale, findings",
+    [
+        (
+            lambda k, g: 8,
+            (arrays.FactorIs(Quantity("all devices"), too_large=True), AlikeParts((W1, W2), 0, (), 0)),
+        ),
+        (  # one is 4 times too large, the other another number of times in each element
+            lambda k, g: 2 + jnp.arange(g.shape[0])[:, None] if k else 5,
+            (arrays.OffByFactor(5.0, None), AlikeParts((W1,), 0, (W2,), 0)),
+        ),
+        (lambda k, g: 0, (arrays.AllZero(), AlikeParts((W1, W2), 0, (), 0))),
+    ],
+)
+def test_a_relation_is_told_with_the_arrays_of_which_it_is_true(scale, findings):
+    found = verdict(exported, lambda *given, mesh: summed(scale, *given, mesh=mesh))
+    assert found.failure.findings[1:] == findings
 
 
 def test_copies_that_differ_are_found_out():
     found = verdict(exported, lambda *a, mesh: gradients(*a, mesh=mesh, then=lambda g, n: g, check_vma=False))
     assert [r.apart for r in found.ratios] == [False, True, True]
-    assert "copies differ" in feedback.plain_card(found)
 
 
 @pytest.mark.parametrize(
-    "answer, words",
+    "answer, finding",
     [
-        (lambda *a, mesh: gradients(*a, mesh=mesh)[1], "should return 3 arrays; it returns 2"),
-        (lambda *a, mesh: gradients(*a, mesh=mesh)[::-1], "no key of a dict; yours has the key 'w1'"),
-        (lambda p, x, y, *, mesh: (jnp.sum(x), {"w1": p["w1"], "w3": p["w2"]}), "the key 'w2'; yours has the key 'w3'"),
-        (lambda p, x, y, *, mesh: (jnp.sum(x), {"w1": p["w1"], "w2": p["w2"].T}), "Result 1['w2'] should have shape"),
-    ],
-)
-def test_another_structure_is_said(answer, words):
-    assert words in verdict(exported, answer).words
-
-
-def test_a_loss_of_another_shape_is_said_before_its_gradient():
-    found = verdict(by_its_own, lambda p, x, y, *, mesh: jnp.sum(x @ p["w1"], axis=0))
-    assert "The result should have shape (); yours has (48,)." in found.words
-
-
-@pytest.mark.parametrize(
-    "made, words",
-    [
+        (lambda *a, mesh: gradients(*a, mesh=mesh)[1], WrongArrayCount(3, 2)),
+        (lambda *a, mesh: gradients(*a, mesh=mesh)[::-1], WrongResultKeys((), ("w1",))),
+        (lambda p, x, y, *, mesh: (jnp.sum(x), {"w1": p["w1"], "w3": p["w2"]}), WrongResultKeys(("w2",), ("w3",))),
         (
-            lambda value: jnp.int32(3),
-            "The result should be made of float32; yours is of int32, and no gradient is taken",
+            lambda p, x, y, *, mesh: (jnp.sum(x), {"w1": p["w1"], "w2": p["w2"].T}),
+            WrongResultShape(W2, (16, 48), (48, 16)),
         ),
-        (lambda value: value.astype(jnp.bfloat16), "yours is of bfloat16"),
-        (lambda value: (value,), "a tuple of one array for that array"),
     ],
 )
-def test_why_there_is_no_gradient_is_said(made, words):
+def test_another_structure_is_said(answer, finding):
+    assert verdict(exported, answer).failure.findings[0] == finding
+
+
+@pytest.mark.parametrize(
+    "made, finding",
+    [
+        (lambda value: jnp.int32(3), WrongResultDtype(ResultPart(), "float32", "int32")),
+        (lambda value: value.astype(jnp.bfloat16), WrongResultDtype(ResultPart(), "float32", "bfloat16")),
+        (lambda value: (value,), NoGradient()),
+        (lambda value: value * jnp.ones(48), WrongResultShape(ResultPart(), (), (48,))),
+    ],
+)
+def test_why_there_is_no_gradient_is_said(made, finding):
     found = verdict(by_its_own, lambda *given, mesh: made(the_loss(*given, mesh=mesh)))
-    assert found.failure.check == "shape" and words in found.words
+    assert (found.failure.check, found.failure.findings[0]) == ("shape", finding)
 
 
 def test_whole_numbers_have_no_gradient():
@@ -220,7 +226,7 @@ def test_whole_numbers_have_no_gradient():
         )
     )
     found = verdict(picked, lambda table, rows, *, mesh: table[rows].sum())
-    assert found.passed, found.words
+    assert found.passed, found.failure
 
 
 def test_what_an_evaluator_tells_is_the_same():

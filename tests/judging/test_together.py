@@ -15,7 +15,10 @@ from grader.exercises.as_json import question_from_json, to_json
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
 from grader.exercises.forms import ProcessExercise
-from grader.judging.judge import judge
+from grader.explaining.explained import explained
+from grader.findings.mistakes import KnownMistake
+from grader.findings.processes import DidNotEnd, WrongInProcess
+from grader.findings.relations import TimesExpected
 from grader.processes.launch import launch_of
 
 sums = ProcessExercise("t_sums", points=4, reference=lambda process_id, num_processes, *, mine: float(np.sum(mine)))
@@ -74,28 +77,28 @@ def crossed(value):
 def verdict(answer, exercise=sums):
     drawn = exercise.draw_cases(1)
     asked = [crossed(ask) for ask in asks(exercise, drawn)]
-    return judge(exercise, drawn, [crossed(a) for a in collect(exercise.form, asked, answer)])
+    return explained(exercise, drawn, [crossed(a) for a in collect(exercise.form, asked, answer)])
 
 
 @pytest.mark.parametrize("answer", [right, right_otherwise])
 def test_right_answers_earn_everything(answer):
     found = verdict(answer)
-    assert found.passed and found.points == 4, found.words
+    assert found.passed and found.points == 4, found.failure
 
 
 @pytest.mark.parametrize(
-    "wrong, check, words",
+    ("wrong", "check", "kind", "words"),
     [
-        (only_mine, "values", "Process 0 should return"),
-        (too_late, "ends", "failed first: it raised RuntimeError"),
-        (the_first_alone, "ends", "process 0"),
+        (only_mine, "values", WrongInProcess, ""),
+        (too_late, "ends", DidNotEnd, "failed first: it raised RuntimeError"),
+        (the_first_alone, "ends", DidNotEnd, "process 0"),
     ],
 )
-def test_each_mistake_is_named_and_what_happened_is_said(wrong, check, words):
+def test_each_mistake_is_named_and_what_happened_is_told(wrong, check, kind, words):
     found = verdict(wrong)
-    assert found.mistake == wrong.__name__
-    assert found.failure.check == check and words in found.words
-    assert "Traceback" not in feedback.plain_card(found)
+    first, known = found.failure.findings
+    assert (found.failure.check, type(first), known) == (check, kind, KnownMistake(wrong.__name__, exactly=True))
+    assert words in getattr(first, "message", "") and "Traceback" not in feedback.plain_card(found)
 
 
 def added_twice(process_id, num_processes, *, mine):
@@ -107,15 +110,10 @@ def right_in_the_first_alone(process_id, num_processes, *, mine):
     return whole if process_id == 0 else -whole
 
 
-@pytest.mark.parametrize(
-    "wrong, words",
-    [
-        (added_twice, "It is 2 times what is due."),
-        (right_in_the_first_alone, "It has the wrong sign. Right in 1 of 4 processes"),
-    ],
-)
-def test_what_wrong_processes_have_in_common_is_said(wrong, words):
-    assert words in verdict(wrong).words
+@pytest.mark.parametrize(("wrong", "factor", "right"), [(added_twice, 2, 0), (right_in_the_first_alone, -1, 1)])
+def test_what_wrong_processes_have_in_common_is_told(wrong, factor, right):
+    _, common, *right_in = verdict(wrong).failure.findings
+    assert common == TimesExpected(factor) and [one.right for one in right_in] == [right] * bool(right)
 
 
 def unwritten(process_id, num_processes, *, mine): ...
@@ -130,19 +128,19 @@ def returns_what_has_no_form(process_id, num_processes, *, mine):
 
 
 @pytest.mark.parametrize(
-    "answer, words",
+    ("answer", "reason"),
     [
-        (..., "still the starter"),
-        (unwritten, "still the starter"),
-        (returns_nothing, "it returns None"),
-        (returns_what_has_no_form, "neither a number"),
-        (3, "should be a function"),
-        (lambda process_id, num_processes, *, mine: 1, "`def`"),
+        (..., "starter"),
+        (unwritten, "starter"),
+        (returns_nothing, "None"),
+        (returns_what_has_no_form, "holds type"),
+        (3, "no function"),
+        (lambda process_id, num_processes, *, mine: 1, "no source"),
     ],
 )
-def test_answers_of_the_wrong_kind_get_a_clear_word(answer, words):
+def test_answers_of_the_wrong_kind_are_told_so(answer, reason):
     found = verdict(answer)
-    assert not found.points and words in found.words
+    assert not found.points and reason in str(found.failure.findings[0])
 
 
 # In the classroom: behind walls.
@@ -251,7 +249,7 @@ def graded(judging, answer):
 
 def test_behind_walls_a_right_answer_earns_everything(judging):
     found = graded(judging, right)
-    assert found.passed, found.words
+    assert found.passed, found.failure
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.laid import Array
 from grader.arrays.meshes import make_mesh, put
+from grader.findings.costs import WrongForm
 from grader.judging import behaviour
 from grader.lessons import find
 from grader.programs.execution import execute, sent_without_collectives
@@ -115,7 +116,7 @@ def left_in_one_axis(a, b, *, mesh):
 )
 def test_a_product_that_is_left_to_the_compiler_beside_a_decoy_earns_no_communication(answer):
     found = verdict(find("case3"), answer, thorough=True)
-    assert found.failure is not None and found.failure.check == "communication", found.words
+    assert found.failure is not None and found.failure.check == "communication"
     assert found.points <= found.worth / 2
 
 
@@ -178,8 +179,8 @@ def mean_of_all(x, mask, *, mesh):
 )
 def test_other_exercises_with_a_budget_are_not_fooled_either(name, answer):
     found = verdict(find(name), answer, thorough=True)
-    assert found.failure is not None and found.failure.check == "communication", found.words
-    assert "not written in shard_map" in found.words or "in_specs" in found.words
+    assert found.failure is not None and found.failure.check == "communication"
+    assert found.failure.findings[0].what in ("unwritten", "in_specs")
 
 
 def test_what_is_written_and_needed_is_all_that_is_sent():
@@ -188,7 +189,7 @@ def test_what_is_written_and_needed_is_all_that_is_sent():
         return jax.shard_map(lambda a, b: lax.psum(a @ b, "x"), mesh=mesh, in_specs=specs, out_specs=P())(a, b)
 
     found = verdict(find("case3"), answer, thorough=True)
-    assert found.passed, found.words
+    assert found.passed, found.failure
 
 
 @pytest.mark.parametrize("name", ["case3", "case3_scatter_columns", "gather_columns"])
@@ -209,7 +210,7 @@ def test_along_axes_that_are_left_to_the_compiler_nothing_is_made_to_move(name):
         return jax.jit(go)(*operands)
 
     found = verdict(find(name), answer, thorough=True)
-    assert found.passed, found.words
+    assert found.passed, found.failure
 
 
 def test_columns_along_an_axis_of_the_compilers_stay_where_they_are():
@@ -252,10 +253,10 @@ def test_what_nobody_wrote_is_not_looked_for_where_the_values_are_wrong(monkeypa
 def test_what_nobody_wrote_is_not_looked_for_where_all_that_is_sent_is_known_as_written(monkeypatch):
     monkeypatch.setattr(behaviour, "_sent_without_collectives", refused)
     found = verdict(find("case3"), right)
-    assert found.passed, found.words
+    assert found.passed, found.failure
 
 
 def test_where_it_cannot_be_found_that_is_said(monkeypatch):
     monkeypatch.setattr(behaviour, "_sent_without_collectives", refused)
     found = verdict(find("case3"), divided_again)
-    assert found.failure.check == "communication" and "no such program" in found.words
+    assert found.failure.findings == (WrongForm("unwritten unknown", ("ValueError", "no such program")),)

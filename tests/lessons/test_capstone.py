@@ -17,6 +17,7 @@ from grader.arrays.meshes import make_mesh
 from grader.checking import verdict_on
 from grader.chips.compiling import NoCompiler
 from grader.chips.report import Fit
+from grader.findings.verdicts import GateClosed, Taught
 from grader.guide import attempts
 from grader.lessons import find
 from grader.lessons.capstone import model, plans, pods
@@ -77,10 +78,10 @@ def test_a_gate_opens_when_the_one_before_is_right(monkeypatch):
     assert find("forward").after == "specs"
     closed = verdict_on("forward", untouched)
     assert closed.points == 0 and closed.worth == find("forward").points and closed.state == "open"
-    assert "`specs` is right" in closed.words
+    assert closed.failure.findings == (GateClosed("specs"),)
     attempts.keep(verdict_on("specs", find("specs").reference))
     assert attempts.was_right("specs")
-    assert "`specs` is right" not in verdict_on("forward", untouched).words
+    assert GateClosed("specs") not in verdict_on("forward", untouched).failure.findings
 
 
 def test_what_the_text_shows_of_one_device_is_what_gates_are_held_against():
@@ -116,7 +117,7 @@ def test_a_layer_sends_along_model_as_often_as_the_formula_says(remat):
 
 def test_who_misses_a_gate_is_told_where_the_pieces_are():
     missed = verdict_on("specs", find("specs").mistakes[0].wrong)
-    assert "`02_shardings` and `14_fsdp`" in missed.words
+    assert missed.failure.findings[-1] == Taught(("02_shardings", "14_fsdp"))
 
 
 @pytest.mark.parametrize("shape, remat", [((128, 2, 4), "mlp"), ((256, 1, 2), "full"), ((64, 4, 8), "none")])

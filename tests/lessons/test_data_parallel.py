@@ -9,8 +9,9 @@ from grader.arrays.laid import values_of
 from grader.arrays.numbers import tolerance
 from grader.arrays.ratios import ratios
 from grader.exercises.collecting import asks, collect
+from grader.explaining.explained import explained
+from grader.findings.programs import WrongArrayCount
 from grader.judging.behaviour import Execution
-from grader.judging.judge import judge
 from grader.lessons import find
 from grader.lessons.data_parallel import steps as dp
 from grader.lessons.data_parallel.seven_runs import LETTERS, TRUTH, WAYS, distinct_replicas, identified, runs
@@ -19,7 +20,7 @@ from grader.lessons.data_parallel.seven_runs import LETTERS, TRUTH, WAYS, distin
 def verdict(name, answer, seed=7):
     exercise = find(name)
     cases = exercise.draw_cases(seed)
-    return judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
+    return explained(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
 
 
 def of_the_mean_then_summed(params, x, y):
@@ -43,7 +44,7 @@ def summed_of_varying(params, x, y):
 )
 def test_other_recipes_that_behave_the_same_have_the_same_name(gradient, mistake):
     found = verdict("shard_map_dp", lambda *arrays, **how: dp._by_hand(gradient, *arrays, **how))
-    assert found.mistake == mistake, found.words
+    assert found.mistake == mistake, found.outcomes
 
 
 def test_a_list_of_losses_is_told_to_be_several_arrays_in_the_place_of_one():
@@ -55,8 +56,8 @@ def test_a_list_of_losses_is_told_to_be_several_arrays_in_the_place_of_one():
             params = dp.descend(params, gradients, rate)
         return losses, params
 
-    words = verdict("jit_dp", losses_apart).words
-    assert "Result 0 should be one array, and in its place stand 3." in words and "Missing" not in words
+    (missed, *_) = verdict("jit_dp", losses_apart).failure.findings
+    assert isinstance(missed, WrongArrayCount)
 
 
 def test_reductions_in_every_turn_and_once_more_are_told_once_with_their_turns():
@@ -65,8 +66,8 @@ def test_reductions_in_every_turn_and_once_more_are_told_once_with_their_turns()
         parts = [dp._averaged(dp.LOCAL(params, *rows)) for rows in turns]
         return dp._averaged(jax.tree.map(lambda *leaves: sum(leaves) / count, *parts))
 
-    words = verdict("accumulate", lambda *arrays, **how: dp._accumulated(body, *arrays, **how)).words
-    assert words.count("- all_reduce of ") == 5 and "Every all_reduce of these runs more than once, or" in words
+    (missed, *_) = verdict("accumulate", lambda *arrays, **how: dp._accumulated(body, *arrays, **how)).failure.findings
+    assert len(missed.transfers) == 5 and {one.collective for one in missed.transfers} == {"all_reduce"}
 
 
 def test_a_batch_that_does_not_fit_raises_jaxs_own_error_on_every_version():

@@ -9,7 +9,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.laid import values_of
 from grader.exercises.collecting import asks, collect
-from grader.judging.judge import judge
+from grader.explaining.explained import explained
 from grader.lessons import EXERCISES
 from grader.lessons.gradients.means import gradient_divided, loss
 from grader.lessons.gradients.rules import squares
@@ -20,7 +20,7 @@ ROWS = P(), P("data"), P("data")
 def verdict(name, answer, seed=7):
     exercise = EXERCISES[name]
     cases = exercise.draw_cases(seed)
-    return judge(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
+    return explained(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
 
 
 def inside(body, out=P(), check_vma=True):
@@ -72,7 +72,7 @@ MORE_SPELLINGS = [
 )
 def test_a_mistake_is_named_however_it_is_spelled(exercise, answer, mistake):
     found = verdict(exercise, answer)
-    assert not found.passed and found.mistake == mistake, found.words
+    assert not found.passed and found.mistake == mistake, found.outcomes
 
 
 def test_the_bound_lies_between_rounding_and_the_smallest_mistake():
@@ -93,10 +93,3 @@ def gradient_in_double(params, x, y):
     hidden = np.tanh(x @ w1)
     errors = 2 * (hidden @ w2 - y) / y.size
     return {"w1": x.T @ (errors @ w2.T * (1 - hidden**2)), "w2": hidden.T @ errors}
-
-
-def test_a_gradient_in_the_place_of_the_loss_is_asked_after():
-    gradient = verdict("dp_gradient_outside", lambda params, x, y, *, mesh: dict(params))
-    assert "the shapes of `params`, as it was given" in gradient.words
-    others = verdict("dp_gradient_outside", lambda params, x, y, *, mesh: (x, x, x))
-    assert "as it was given" not in others.words

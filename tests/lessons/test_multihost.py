@@ -108,7 +108,7 @@ def test_who_has_not_joined_gets_nothing_for_saying_so():
         return process_id, num_processes, 2, 2 * num_processes, num_processes * ticket
 
     found = verdict(EXERCISES["join"], claims)
-    assert found.points == 0, found.words
+    assert found.points == 0, found.outcomes
 
 
 # The cluster files.

@@ -11,9 +11,9 @@ from rota import in_turn, parts
 
 from grader.arrays.laid import holds_arrays
 from grader.exercises.forms import FunctionExercise, ProgramExercise, TimetableExercise
-from grader.judging.nothing import NO_POINTS
+from grader.findings.programs import NothingDone
 from grader.lessons import EXERCISES
-from grader.programs.variants import in_jax
+from grader.programs.traceable import in_jax
 
 ABOUT = [e for e in EXERCISES.values() if isinstance(e, (ProgramExercise, FunctionExercise, TimetableExercise))]
 A_DAY = 6  # of these answers; programs take a while to compile
@@ -80,11 +80,11 @@ def test_an_empty_table_and_a_forgotten_answer_earn_nothing():
 def test_the_untouched_formula_is_told_that_it_earns_nothing_yet_and_a_step_from_it_earns_its_share():
     """`constrain`: the right values in whatever layout are the formula's; with another layout somebody has begun."""
     exercise = EXERCISES["constrain"]
-    assert NO_POINTS in verdict(exercise, lambda v, *, mesh: v + 1).words
+    assert NothingDone() in verdict(exercise, lambda v, *, mesh: v + 1).failure.findings
     begun = verdict(
         exercise,
         lambda v, *, mesh: jax.lax.with_sharding_constraint(
             v + 1, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
         ),
     )
-    assert 0 < begun.points < exercise.points and NO_POINTS not in begun.words
+    assert 0 < begun.points < exercise.points and NothingDone() not in begun.failure.findings

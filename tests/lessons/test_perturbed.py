@@ -17,7 +17,7 @@ from rota import in_turn, parts
 from grader.arrays.laid import holds_arrays, values_of
 from grader.exercises.forms import ProgramExercise
 from grader.lessons import EXERCISES
-from grader.programs.variants import in_jax
+from grader.programs.traceable import in_jax
 
 SENDING = ("psum", "pmean", "all_gather", "psum_scatter", "all_to_all", "ppermute")
 SMALL = 1e-4  # a number below this stands against a division by zero

@@ -16,7 +16,8 @@ from grader.exercises.as_json import from_json, question_from_json, to_json
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks, collect
 from grader.exercises.plain import plain
-from grader.judging.judge import judge
+from grader.explaining.explained import explained
+from grader.findings.values import WrongValue
 from grader.lessons import find
 from grader.lessons.shardings.functions import MESH, every_spec
 from grader.lessons.shardings.questions import CARDS, SHAPE
@@ -47,9 +48,9 @@ def test_a_slice_is_plain_text(part, text):
     assert plain({3: (part,)}) == {"3": (text,)}
 
 
-def test_an_entry_that_is_no_axis_is_refused_in_words():
+def test_an_entry_that_is_no_axis_is_refused():
     (answer,) = collect("table", [Ask({}, {}, "a")], {"a": P(P.UNCONSTRAINED)})
-    assert isinstance(answer, Problem) and "UnconstrainedSingleton" in answer.message
+    assert isinstance(answer, Problem) and answer.refusal.names == ("UnconstrainedSingleton",)
 
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, *TABLES])
@@ -60,7 +61,7 @@ def test_a_right_answer_stays_right_on_its_way(name):
     right = {c.key: exercise.reference(**c.arguments) for c in cases} if name in TABLES else exercise.reference
     asked = question_from_json(json.loads(json.dumps(to_json(asks(exercise, cases)))))
     answers = from_json(json.loads(json.dumps(to_json(collect(exercise.form, asked, right)))))
-    assert judge(exercise, cases, answers).passed
+    assert explained(exercise, cases, answers).passed
 
 
 def test_of_a_wrong_table_the_first_wrong_device_is_named():
@@ -71,9 +72,9 @@ def test_of_a_wrong_table_the_first_wrong_device_is_named():
         right = exercise.reference(shape, spec, mesh)
         return {**right, 3: (slice(0, 1), slice(None))}
 
-    words = judge(exercise, [case], collect("function", asks(exercise, [case]), answer)).words
+    missed, *_ = explained(exercise, [case], collect("function", asks(exercise, [case]), answer)).failure.findings
     rows = case.arguments["shape"][0] // 4
-    assert f"entry 3 should be ('{rows}:{2 * rows}', ':'); it is ('0:1', ':')." in words
+    assert missed == WrongValue("3", f"('{rows}:{2 * rows}', ':')", "('0:1', ':')")
 
 
 @pytest.mark.parametrize("card", CARDS)
@@ -81,14 +82,14 @@ def test_a_card_takes_every_spec_that_does_what_it_says(card):
     exercise = find("choose_spec")
     case = Case({"card": card}, key=card)
     for spec in every_spec(2, ("x", "y")):
-        (outcome,) = judge(exercise, [case], [Value(plain(spec))]).outcomes
+        (outcome,) = explained(exercise, [case], [Value(plain(spec))]).outcomes
         assert outcome.passed == CARDS[card](blocks(SHAPE, spec, MESH)), spec
 
 
 @pytest.mark.parametrize("wrong", [("x", "x"), ("z",), ("x", None, None), "x", 3, (("x", "y"), "x")])
 def test_a_card_takes_nothing_that_jax_refuses(wrong):
     exercise, card = find("choose_spec"), "picture"
-    (outcome,) = judge(exercise, [Case({"card": card}, key=card)], [Value(wrong)]).outcomes
+    (outcome,) = explained(exercise, [Case({"card": card}, key=card)], [Value(wrong)]).outcomes
     assert not outcome.passed
 
 

@@ -14,13 +14,14 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader import communication
-from grader.arrays.described import HELD, OnDevices, OnMesh, difference, lies_on_devices
-from grader.arrays.numbers import close
+from grader.arrays.described import HELD, OnDevices, OnMesh, lies_on_devices
 from grader.checking import verdict_on
 from grader.exercises.answers import Ask, Value
 from grader.exercises.as_json import question_from_json, to_json
 from grader.exercises.collecting import asks, collect
 from grader.exercises.plain import plain
+from grader.findings.values import WrongShard
+from grader.judging.differing import first_difference
 from grader.lessons.sharp_bits.promises import LINE, NUMPY_INTO_JIT, numpy_into_jit
 
 V = np.arange(8, dtype=np.float32)
@@ -57,8 +58,8 @@ def test_an_array_on_one_device_is_told_by_device_where_it_lies_elsewhere():
 
 def test_the_difference_says_in_which_memory():
     near, far = OnDevices(V, FOUR, P("x")).built(), OnDevices(V, FOUR, P("x"), memory="pinned_host").built()
-    assert difference(seen(near), seen(far), close) == "device 0 should hold [0:2] in pinned_host; it holds [0:2]."
-    assert difference(seen(far), seen(near), close) == "device 0 should hold [0:2]; it holds [0:2] in pinned_host."
+    assert first_difference(seen(near), seen(far)) == WrongShard("", 0, "[0:2] in pinned_host", "[0:2]")
+    assert first_difference(seen(far), seen(near)) == WrongShard("", 0, "[0:2]", "[0:2] in pinned_host")
 
 
 def test_a_mesh_left_behind_does_not_reach_the_judge():

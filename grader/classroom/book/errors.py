@@ -6,6 +6,8 @@ import itertools
 import re
 
 from grader.exercises.errors import MEANINGS
+from grader.findings.problems import ErrorMeaning
+from grader.wording.errors import error_words
 
 _HEAD = """# Errors you may meet
 
@@ -17,9 +19,12 @@ the same words as a check's card. `…` stands for text that differs from progra
 def errors_page() -> str:
     """The page as Markdown: a heading for each type of error, and below it what it says and what that means."""
     parts = [_HEAD]
-    for types, rows in itertools.groupby(sorted(MEANINGS), key=lambda row: row[0]):
+    by_type = sorted(MEANINGS, key=lambda row: (row[1], row[0]))
+    for types, rows in itertools.groupby(by_type, key=lambda row: row[1]):
         parts.append(f"## {types.replace('|', ' or ')}\n")
-        parts += [f"{_texts(pattern)}\n: {words}\n" for _, pattern, words in rows]
+        for name, of_one in itertools.groupby(rows, key=lambda row: row[0]):
+            texts = ", or ".join(_texts(pattern) for _, _, pattern in of_one)
+            parts.append(f"{texts}\n: {error_words(ErrorMeaning(name))}\n")
     return "\n".join(parts)
 
 

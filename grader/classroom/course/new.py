@@ -31,6 +31,8 @@ def begin_exercise(root: Path, lesson: str, name: str, form: str) -> list[Path]:
     files = [] if text.exists() else _begin_lesson(root, text, package, words)
     words |= {"title": _title(name), "section": str(1 + max(map(int, SECTION.findall(text.read_text())), default=0))}
     words["exercise"] = _written(f"{form}.md", words)
+    words["prediction"] = _written("prediction.md", words) if files else ""
+    words["kind"] = "core" if files else "stretch"  # the cores of most lessons are as long as they may be
     text.write_text(_with_section(text.read_text(), _written("section.md", words)))
     declaration, listing = package / f"{name}.py", package / "__init__.py"
     declaration.write_text(_written(f"{form}.py", words))
@@ -73,7 +75,7 @@ def _tabled(readme: Path, words: Mapping[str, str]) -> list[Path]:
     if not rows:
         return []
     place = next((k for k, name in rows.items() if name > words["lesson"]), max(rows) + 1)
-    lines.insert(place, f"| `{words['lesson']}` | say here what one can do afterwards |")
+    lines.insert(place, f"| `{words['lesson']}` | say here what one can do afterward |")
     readme.write_text("\n".join(lines))
     return [readme]
 

@@ -33,7 +33,7 @@ from grader.classroom.handins.archive import Unreadable
 from grader.classroom.inside.shown import PACKAGE
 from grader.classroom.store import FOLDER, Store, version
 from grader.classroom.verdicts.judge import Judge
-from grader.classroom.verdicts.records import Judged, present, verdict_from
+from grader.classroom.verdicts.records import Judged, verdict_from
 from grader.exercises.exercise import Exercise
 
 if TYPE_CHECKING:
@@ -218,14 +218,14 @@ class _Completed(Store):
 
 
 class _Messenger(Judge):
-    """Judges nothing: the verdict that is asked for is taken from what a worker sent, and its card drawn here."""
+    """Judges nothing: the verdict that is asked for is taken from what a worker sent."""
 
     def __init__(self, store: _Completed):
         self.store = store
 
     def __call__(self, exercise: Exercise, seed: int, answers: Any) -> Judged:
         facts = _taken(self.store.sent.verdicts, verdict_key(exercise, seed, answers))
-        return present(verdict_from(facts, exercise))
+        return Judged(verdict_from(facts, exercise))
 
 
 def _taken(results: Mapping[str, Any], name: str) -> Any:

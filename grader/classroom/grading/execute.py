@@ -1,15 +1,15 @@
 """A notebook in, the executed and judged notebook out; and the nbgrader preprocessor that does it.
 
 The student's code runs in a worker, which hands out programs and values. The judge decides on them elsewhere. Here
-the two are only brought together, and the verdicts are written into the check cells in the form that nbgrader reads.
-Runs and verdicts are kept by content.
+the two are only brought together, and the cards of the verdicts are written into the check cells in the form that
+nbgrader reads. Runs and verdicts are kept by content.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +21,24 @@ from grader.checking import Mark
 from grader.chips.compiling import libtpu_version
 from grader.classroom.course.cells import Cell
 from grader.classroom.course.notebook import checked, restore
+from grader.classroom.grading.cards import card_of
 from grader.classroom.grading.clerks import HAND_IN_SECONDS
+from grader.classroom.grading.digest import DIGEST, as_record, digest
 from grader.classroom.grading.display import harmless_outputs, output
-from grader.classroom.grading.findings import FINDING, Finding, finding
-from grader.classroom.grading.watching import with_offers
+from grader.classroom.grading.watching import offering_replays
 from grader.classroom.handins.handin import registered_release
 from grader.classroom.inside.limits import Limits
 from grader.classroom.inside.shown import shown
 from grader.classroom.runs.run import Lesson, Run, Setup, code, lesson_of, run_hand_in
 from grader.classroom.store import FOLDER, Store, kept_in, key, version
-from grader.classroom.verdicts.judge import DECIDES, GRADER_WORKS, Judge, shared_judge
-from grader.classroom.verdicts.records import Judged, from_record, present, to_record, with_own_lines
+from grader.classroom.verdicts.judge import DECIDES, GRADER_WORKS, Judge, no_marks, shared_judge
+from grader.classroom.verdicts.records import VERDICT, Judged, with_own_lines
 from grader.exercises.answers import Problem
 from grader.exercises.as_json import from_json, to_json
 from grader.exercises.exercise import Exercise
-from grader.exercises.verdict import Outcome, Verdict
+from grader.exercises.verdict import Verdict
+from grader.findings.problems import Refusal
+from grader.findings.verdicts import NotReached
 from grader.lessons import find
 
 REACHED = "reached"  # the check that is missed when the notebook does not come as far as the check cell
@@ -102,7 +105,7 @@ def _filled_in(nb: NotebookNode, grading: Grading, judge: Judge, store: Store) -
     for number, cell in enumerate(cell for cell in nb.cells if cell.cell_type == "code"):
         cell.execution_count = None
         if name := checked(cell):
-            cell.outputs = _outputs(judged[name], finding(judged[name].verdict, run.answers.get(name)))
+            cell.outputs = _outputs(judged[name], run.answers.get(name), store)
             verdicts.append(judged[name].verdict)
         else:
             is_spare = number in run.spare_cells
@@ -132,23 +135,23 @@ def _ran_and_judged(
     exercises = [find(name).with_points(points) for name, points in worth]
     verdicts_of = {one.name: _judged(one, run, setup.seed, judge, setup.store) for one in exercises}
     lined = {name: with_own_lines(one, functools.partial(run.origins_of, name)) for name, one in verdicts_of.items()}
-    return run, with_offers(lined, cells, setup)
+    return run, offering_replays(lined, cells, setup)
 
 
 def _judged(exercise: Exercise, run: Run, seed: int, judge: Judge, store: Store) -> Judged:
     name = exercise.name
     if name not in run.answers:
-        words = f"This check was never reached. {run.ending}"
-        return present(Verdict(name, (Outcome.missed(name, REACHED, exercise.points, words),)))
+        return no_marks(exercise, REACHED, NotReached(run.ending))
     answers = _legible(name, run.answers[name], seed)
     place = verdict_key(exercise, seed, answers)
     if record := store.get("verdicts", place):
-        return from_record(record)
+        return Judged(VERDICT.read(record))
     judged = judge(exercise, seed, answers)
+    facts = VERDICT.write(judged.verdict)
     if judged.doubtful:
-        store.doubt("verdicts", place, to_record(judged), judged.verdict.words)
+        store.doubt("verdicts", place, facts, key(facts))
     elif all(outcome.check != GRADER_WORKS for outcome in judged.verdict.outcomes):  # else the next run tries again
-        store.put("verdicts", place, to_record(judged))
+        store.put("verdicts", place, facts)
     return judged
 
 
@@ -167,19 +170,18 @@ def _legible(name: str, answers: Any, seed: int) -> Any:
         if not isinstance(answers, list) or len(answers) != count:
             raise ValueError(f"{count} answers are due")
         from_json(answers)
-    except (ValueError, RecursionError) as error:
-        return to_json([Problem("refused", message=f"The answer cannot be read: {error}.")] * count)
+    except (ValueError, RecursionError):
+        return to_json([Problem("refused", refusal=Refusal("unreadable"))] * count)
     return answers
 
 
-def _outputs(judged: Judged, found: Finding) -> list[NotebookNode]:
+def _outputs(judged: Judged, answers: Any, store: Store) -> list[NotebookNode]:
     """A check cell's outputs: the card, then the points as nbgrader wants them, a number within [0, worth]."""
-    verdict = judged.verdict
+    verdict, card = judged.verdict, card_of(judged, store)
     points = Mark(min(max(verdict.points, 0.0), verdict.worth))
-    record = {"grader": [asdict(outcome) for outcome in verdict.outcomes], FINDING: asdict(found)}
-    card = {"text/html": judged.html, "text/plain": judged.text}
+    record = {"grader": VERDICT.write(verdict)["outcomes"], DIGEST: as_record(digest(verdict, answers))}
     return [
-        output("display_data", data=card, metadata=record),
+        output("display_data", data={"text/html": card.html, "text/plain": card.text}, metadata=record),
         output("execute_result", data={"text/plain": repr(points)}, metadata={}, execution_count=None),
     ]
 

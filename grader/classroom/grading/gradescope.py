@@ -103,7 +103,7 @@ def _tests(records: Sequence[Mapping[str, Any]], bonus: Collection[str]) -> Iter
             "score": record["points"],
             "max_score": 0 if name in bonus else record["max"],  # above it: extra credit
             "status": "passed" if record["points"] >= record["max"] else "failed",
-            "output": "\n".join(map(legible, record["message"].splitlines())) or "Right.",
+            "output": "\n".join(map(legible, record["message"].splitlines())) or "Correct",
         }
 
 

@@ -18,7 +18,9 @@ from grader.classroom.handins import handin
 from grader.classroom.handins.archive import hidden
 from grader.classroom.store import Store
 from grader.classroom.verdicts.judge import shared_judge
-from grader.feedback import lines_as_text
+from grader.feedback import explanation
+from grader.findings.finding import finding_to_json
+from grader.lessons import EXERCISES
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ def _graded(root: Path, seed: int, file: Path) -> Records:
                 "points": v.points,
                 "max": v.worth,
                 "mistake": v.mistake,
-                "message": "\n\n".join([v.words, *lines_as_text(v)]),
+                "findings": list(map(finding_to_json, v.failure.findings)) if v.failure else [],
+                "message": explanation(v, EXERCISES.get(v.exercise)),
             }
             for v in graded.verdicts
         ],

@@ -11,7 +11,7 @@ import logging
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,10 @@ from sqlalchemy.exc import SAWarning
 from grader.arrays.words import one_line
 from grader.classroom.course.build import configuration, gradebook, nbgrader
 from grader.classroom.course.late import lateness
-from grader.classroom.course.notebook import CHECK
+from grader.classroom.course.notebook import CHECK, checked
 from grader.classroom.course.plan import plan_of
-from grader.classroom.grading.execute import REACHED, Grading, grade_notebook, grading_of
-from grader.classroom.grading.findings import Finding, finding
+from grader.classroom.grading.digest import Digest, digest
+from grader.classroom.grading.execute import REACHED, Graded, Grading, grade_notebook, grading_of
 from grader.classroom.handins.archive import Unreadable
 from grader.classroom.handins.handin import give_name, one_release, registered_release
 from grader.classroom.handins.reading import read
@@ -66,7 +66,7 @@ class HandIn:
 class Row:
     """A hand-in's marks: points by exercise from nbgrader's gradebook, or the problem with the hand-in.
 
-    `before` holds the points of an earlier grading that this one replaced; `findings` say what the judge found;
+    `before` holds the points of an earlier grading that this one replaced; `digests` say what the judge found;
     `attention` holds the reasons why a person should look at it. `late` points are taken off in all; the exercises that
     are a `bonus` add points, and nothing to what there is to be had.
     """
@@ -76,7 +76,7 @@ class Row:
     worth: dict[str, float] = field(default_factory=dict)
     problem: str = ""
     before: dict[str, float] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = ()
+    digests: tuple[Digest, ...] = ()
     attention: tuple[str, ...] = ()
     late: float = 0.0
     bonus: frozenset[str] = frozenset()
@@ -122,10 +122,11 @@ def _recorded(hand_in: HandIn, again: bool) -> Row:
     nb, grading = material(hand_in)
     folder = hand_in.root / FOLDER
     store = Store(folder, anew=True) if again else kept_in(folder)
-    verdicts = grade_notebook(nb, grading, shared_judge(), store).verdicts
+    graded = grade_notebook(nb, grading, shared_judge(), store)
+    verdicts = graded.verdicts
     late = lateness(hand_in.root, hand_in.lesson, hand_in.at("submitted").parent)
     bonus = plan_of(hand_in.root).of(hand_in.lesson).bonus
-    stamp = _stamp(nb, grading.release, verdicts, [*late, *sorted(bonus)])
+    stamp = _stamp(nb, grading.release, graded, [*late, *sorted(bonus)])
     before = _row(hand_in, verdicts) if hand_in.seal.exists() else None
     if before and hand_in.seal.read_text() == stamp and hand_in.at("feedback", ".html").exists():
         return before
@@ -156,10 +157,10 @@ def material(hand_in: HandIn) -> tuple[NotebookNode, Grading]:
     return nb, grading_of(hand_in.root, hand_in.lesson, hand_in.student, nb, release, config.JudgedExecute)
 
 
-def _stamp(nb: NotebookNode, release: NotebookNode, verdicts: Sequence[Verdict], plan: Sequence[str]) -> str:
+def _stamp(nb: NotebookNode, release: NotebookNode, graded: Graded, plan: Sequence[str]) -> str:
     """The content of all that a hand-in's record holds; of `plan` its lateness, and what is a bonus."""
     content = [[[c.cell_type, c.source, c.metadata.get("nbgrader")] for c in one.cells] for one in (nb, release)]
-    return key(content, [asdict(outcome) for verdict in verdicts for outcome in verdict.outcomes], *plan)
+    return key(content, [cell.outputs for cell in filter(checked, graded.notebook.cells)], *plan)
 
 
 def write_page(hand_in: HandIn) -> str:
@@ -237,7 +238,7 @@ def _row(hand_in: HandIn, verdicts: Sequence[Verdict]) -> Row | None:
             hand_in,
             {name: grades[name].score for name in names},
             {name: grades[name].max_score for name in names},
-            findings=tuple(map(finding, verdicts)),
+            digests=tuple(map(digest, verdicts)),
             attention=tuple(_attention(verdicts, sorted(name for name in grades if grades[name].needs_manual_grade))),
             late=submission.late_submission_penalty or 0.0,
             bonus=plan_of(hand_in.root).of(hand_in.lesson).bonus,

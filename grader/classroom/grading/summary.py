@@ -12,12 +12,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from grader.classroom.course.plan import Plan
-from grader.classroom.grading.findings import STATES, Finding, named_mistakes, words_of
+from grader.classroom.grading.digest import STATES, Digest, named_mistakes
 from grader.classroom.grading.record import Row
 from grader.classroom.out import as_csv
 from grader.classroom.store import write
 from grader.classroom.walls import bubblewrap as walls
 from grader.guide.syllabus import syllabus
+from grader.lessons import find
+from grader.wording.mistakes import words_of
 
 WORST = 3  # mistakes on the first screen
 MOST_LISTED = 5  # exercises without an answer that are named
@@ -103,7 +105,7 @@ def _by_student(rows: Sequence[Row]) -> Table:
     for student in dict.fromkeys(row.hand_in.student for row in rows):
         own = [row for row in rows if row.hand_in.student == student and not row.problem]
         points, worth = sum(row.mark for row in own), sum(row.most for row in own)
-        counted = Counter(found.state for row in own for found in row.findings)
+        counted = Counter(found.state for row in own for found in row.digests)
         counts = (f"{counted[state] or ''}" for state in STATES)
         table.add_row(escape(student), f"{round(points, 2):g} / {worth:g}" if own else "—", *counts)
     return table
@@ -117,14 +119,14 @@ def _by_hand_in(rows: Sequence[Row]) -> Table:
             table.add_row(name, lesson, "—", f"[red]{escape(row.problem)}[/red]")
         else:
             late = f" (late: {row.late:g} less)" if row.late else ""
-            table.add_row(name, lesson, f"{row.mark:g} / {row.most:g}{late}", _missed(row.findings))
+            table.add_row(name, lesson, f"{row.mark:g} / {row.most:g}{late}", _missed(row.digests))
     return table
 
 
-def _missed(findings: Sequence[Finding]) -> str:
+def _missed(digests: Sequence[Digest]) -> str:
     """The named mistakes, exercise by exercise; many exercises that were left open are counted."""
-    missed = [(one.exercise, one.mistake or one.check) for one in findings if one.check and one.state != "open"]
-    blank = [one.exercise for one in findings if one.state == "open"]
+    missed = [(one.exercise, one.mistake or one.check) for one in digests if one.check and one.state != "open"]
+    blank = [one.exercise for one in digests if one.state == "open"]
     left = [f"{len(blank)} exercises"] if len(blank) > MOST_LISTED else blank
     said = [f"{name}: {what}" for name, what in missed] + [f"{name}: no answer" for name in left]
     return escape(", ".join(said)) or "nothing"
@@ -132,11 +134,11 @@ def _missed(findings: Sequence[Finding]) -> str:
 
 def _show_mistakes(rows: Sequence[Row], console: Console) -> None:
     """The mistakes that most students made, and what they hear."""
-    worst = named_mistakes(found for row in rows for found in row.findings)[:WORST]
+    worst = named_mistakes(found for row in rows for found in row.digests)[:WORST]
     if worst:
         console.print("\n[bold]Made most often[/bold]", highlight=False)
     for exercise, mistake, count in worst:
-        words = " ".join(words_of(exercise, mistake).split())
+        words = " ".join(words_of(find(exercise), mistake).split())
         console.print(f"  {count} × {exercise}, {escape(mistake)}: {escape(words)}", highlight=False, soft_wrap=True)
 
 

@@ -125,7 +125,7 @@ def graded(task: dict[str, Any], folder: Path) -> Results:
     results, store.results = store.results, {}  # caches keep stores alive
     return Results(
         {name: record for (kind, name), record in results.items() if kind == "runs"},
-        {name: record["verdict"] for (kind, name), record in results.items() if kind == "verdicts"},
+        {name: facts for (kind, name), facts in results.items() if kind == "verdicts"},
     )
 
 

@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from grader import feedback
 from grader.classroom.course.cells import Cell
+from grader.classroom.grading.cards import is_watched
 from grader.classroom.runs.run import Setup, Watched, watch_answers
 from grader.classroom.verdicts.records import Judged
 from grader.exercises.as_json import LEGIBLE
+from grader.exercises.case import Case
 from grader.exercises.codecs import FLAG, Codec, optional, plain_type, refusing, tuple_of
 from grader.exercises.small import small_like
 from grader.exercises.verdict import Verdict
@@ -26,49 +27,36 @@ from grader.palette import COLOURS
 from grader.replays.facts import MOST_FACTS, PageFacts
 from grader.replays.lockstep import Reach
 from grader.replays.page import as_data
-from grader.watching import watchable
+from grader.wording import in_short
 
 MOST_WATCHED = 64  # devices
 
 
-def with_offers(judged: Mapping[str, Judged], cells: Sequence[Cell], setup: Setup) -> Mapping[str, Judged]:
-    """The verdicts on a hand-in's exercises, with cards that offer to watch an answer, where there is something to.
+def offering_replays(judged: Mapping[str, Judged], cells: Sequence[Cell], setup: Setup) -> Mapping[str, Judged]:
+    """The verdicts on a hand-in's exercises, the wrong ones with a replay of the answer if there is something to watch.
 
-    One run makes the replays of all wrong answers.
+    One run makes the replays of all.
     """
-    offered = {name: one for name, one in judged.items() if _is_offered(one.verdict)}
-    missed = {name: seen for name, one in offered.items() if (seen := _small_failing(one.verdict, setup))}
+    missed = {name: seen for name, one in judged.items() if (seen := _small_failing(one.verdict, setup))}
     reported = watch_answers(cells, missed, setup)
-    replays = {
-        name: embedded(reported.get(name), name, f"On the same mesh, with little data: {describe(seen.case)}")
-        for name, seen in missed.items()
-    }
-    cards = {
-        name: _offering(one, replays.get(name, ""))
-        for name, one in offered.items()
-        if one.verdict.passed or replays.get(name)
-    }
-    return {**judged, **cards}
-
-
-def _is_offered(verdict: Verdict) -> bool:
-    return watchable(find(verdict.exercise)) and not (verdict.failure and verdict.failure.open)
-
-
-def _offering(judged: Judged, replay: str) -> Judged:
-    offer = feedback.Offer(judged.verdict.exercise, replay)
-    html, text = feedback.with_offer(judged.html, offer), feedback.plain_card(judged.verdict, offer)
-    return replace(judged, html=html, text=text)
+    replays = {name: embedded(reported.get(name), name, _about(seen.case)) for name, seen in missed.items()}
+    return {**judged, **{name: replace(judged[name], replay=replay) for name, replay in replays.items()}}
 
 
 def _small_failing(verdict: Verdict, setup: Setup) -> Watched | None:
-    """The failing case once more, with little data; None where nothing failed, or there is no such."""
+    """The failing case once more, with little data; None if nothing failed or is to be watched, or there is no such."""
+    if not is_watched(verdict):
+        return None
     exercise, failure = find(verdict.exercise), verdict.failure
     cases = exercise.draw_cases(setup.seed, thorough=True)
-    failing = next((case for case in cases if describe(case) == verdict.where), None)
+    failing = cases[verdict.failing] if verdict.failing is not None and verdict.failing < len(cases) else None
     if verdict.passed or failing is None or failure is None or (small := small_like(exercise, failing)) is None:
         return None
-    return Watched(small, failure.check, verdict.repair)
+    return Watched(small, failure.check)
+
+
+def _about(case: Case) -> str:
+    return f"On the same mesh, with little data: {in_short(describe(case))}"
 
 
 def embedded(reported: Any, title: str, about: str) -> str:

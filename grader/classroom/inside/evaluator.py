@@ -37,18 +37,12 @@ def _read(text: str) -> tuple[Program, Structure]:
 
 
 def _reply(question: dict[str, Any]) -> dict[str, Any]:
-    from grader.programs.execution import execute, results_with, sent_without_collectives
-    from grader.programs.repairs import repairs_of
+    from grader.programs.execution import execute, sent_without_collectives
 
     try:
         program, written = _read(question["program"])
-        if "repairs" in question:
-            return {"repairs": wire.REPAIRS.write(repairs_of(program))}
         if "mesh" not in question:
             return {"forms": program.results, "structure": wire.STRUCTURE.write(written)}
-        if "repaired" in question:
-            found = results_with(wire.REPAIRS.read(question["repaired"]), program, *wire.inputs(question))
-            return {"results": [wire.ALL_RESULTS.write(results) for results in found]}
         if "bare" in question:
             sizes, arrays, _ = wire.inputs(question)
             return {"sent": wire.SENT.write(sent_without_collectives(program, sizes, arrays, written))}

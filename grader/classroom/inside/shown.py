@@ -10,8 +10,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2]
-# Not there: references, cases and mistakes; what trains by them; the judge; the instructor's side.
-WITHHELD = ("lessons", "judging", "classroom", "certificate.py", "cli.py")
+# Not there: references, cases and mistakes; what trains by them; the judge, what explains and what words its verdicts
+# (so nothing is run again for a sentence); the instructor's side.
+WITHHELD = (
+    "lessons",
+    "judging",
+    "explaining",
+    "wording",
+    "feedback.py",
+    "classroom",
+    "certificate.py",
+    "cli.py",
+)
 OF_A_LESSON = ("__init__.py", "review.py", "pictures")  # which cells of notebooks use; all else of it is withheld
 INSIDE = ("classroom/__init__.py", "classroom/inside")  # of the instructor's side, what runs behind the walls
 STAND_IN = PACKAGE / "classroom/inside/withheld.py"  # what stands in the place of the lessons

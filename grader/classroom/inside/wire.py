@@ -23,7 +23,6 @@ from grader.programs.collectives import COLLECTIVE_KINDS
 from grader.programs.execution import Ran, Result
 from grader.programs.origins import DIVIDES, ERROR, LONGEST_LINE, MOST_ORIGINS, VALUE, Line, Origin
 from grader.programs.program import Program
-from grader.programs.repairs import WAYS, Repair
 from grader.programs.structure import Collective, Manual, Structure
 
 MOST_COUNTED = 1 << 62  # bytes or FLOPs that any count may say
@@ -159,11 +158,7 @@ STRUCTURE = data_class(
 LAYOUT = Codec(lambda layout: layout[:LONGEST], NAME.read)
 RESULT = data_class(Result, blocks=BLOCKS, layout=LAYOUT, as_asked=FLAG)
 SENT = tuple_of(COLLECTIVE)
-ALL_RESULTS = tuple_of(RESULT)
-WAY = plain_type(str, WAYS.__contains__)
-REPAIR = data_class(Repair, kind=NAME, number=COUNT, way=WAY, axes=NAMES, along=NAMES, every=FLAG, among=COUNT)
-REPAIRS = tuple_of(REPAIR)
-RAN = data_class(Ran, results=ALL_RESULTS, flops=COUNT, peak_bytes=COUNT, compiled=SENT, marked=FLAG)
+RAN = data_class(Ran, results=tuple_of(RESULT), flops=COUNT, peak_bytes=COUNT, compiled=SENT, marked=FLAG)
 COLUMN = plain_type(int, lambda column: 0 <= column <= LONGEST_LINE)
 REFUSAL = plain_type(str, lambda words: len(words) <= 10 * LONGEST)
 LINE = data_class(

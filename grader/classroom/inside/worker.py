@@ -104,19 +104,13 @@ def answers(shell: Any, form: str, asks: Any, expression: str, seconds: float) -
 
 def facts_to_watch(shell: Any, step: dict[str, Any], seconds: float) -> Any:
     """What there is to watch of a notebook's program on a case, as plain types; None where it stops with an error."""
-    from grader.classroom.inside.wire import REPAIR
     from grader.exercises.as_json import question_from_json
-    from grader.exercises.codecs import optional
     from grader.replays.facts import fitting
     from grader.replays.on_case import on_case, opening
 
     def facts() -> Any:
         run = on_case(eval(step["expression"], shell.user_ns), question_from_json(step["watch"]))
-        return (
-            fitting(step["check"], opening(run, step["missed"], optional(REPAIR).read(step["repair"])), "", run)
-            if run.frames
-            else None
-        )
+        return fitting(step["check"], opening(run, step["missed"]), "", run) if run.frames else None
 
     try:
         return timed(seconds, facts)
@@ -134,9 +128,10 @@ def main(questions: TextIO, replies: TextIO) -> None:
     from grader.classroom.inside.wire import ORIGINS
     from grader.exercises.answers import Problem, origins_of
     from grader.exercises.as_json import question_from_json, to_json
+    from grader.findings.problems import Refusal
     from grader.jax_versions import one_mlir_context
 
-    too_long = Problem("refused", message=f"The answer takes more than {Limits.line >> 20} MiB. It should be small.")
+    too_long = Problem("refused", refusal=Refusal("too large", (str(Limits.line >> 20),)))
     prepare()  # devices start when they are first used, which tables never do
     sys.stdout, sys.stderr = Stream(recorder, "stdout"), Stream(recorder, "stderr")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from grader.classroom.grading.findings import STATES, words_of
+from grader.classroom.grading.digest import STATES, Digest
 from grader.classroom.report.likeness import Alikeness, unusual_likeness
 from grader.classroom.report.papers import Paper
 
@@ -45,13 +45,13 @@ class ExerciseFacts:
 class MissFacts:
     """What several students missed in the same way: by name, or where nothing explains it by the check alone.
 
-    `words` is what they hear, `line` a line of one of them that tells their answers from the others.
+    `example` is the first of them, `line` a line of one of them that tells their answers from the others.
     """
 
     exercise: str
     what: str
     students: tuple[str, ...]
-    words: str
+    example: Digest
     line: str
 
 
@@ -80,7 +80,7 @@ class LessonFacts:
 def facts_of(lesson: str, papers: Sequence[Paper]) -> LessonFacts:
     """What these papers, at least one, say."""
     ranked = tuple(sorted(papers, key=lambda paper: (-paper.share, paper.student)))
-    names = list(dict.fromkeys(name for paper in papers for name in (*paper.findings, *paper.points)))
+    names = list(dict.fromkeys(name for paper in papers for name in (*paper.digests, *paper.points)))
     misses = list(_misses(ranked))
     return LessonFacts(
         lesson,
@@ -93,7 +93,7 @@ def facts_of(lesson: str, papers: Sequence[Paper]) -> LessonFacts:
 
 
 def _exercise(name: str, ranked: Sequence[Paper]) -> ExerciseFacts:
-    found = [paper.findings[name] for paper in ranked if name in paper.findings]
+    found = [paper.digests[name] for paper in ranked if name in paper.digests]
     counts = Counter(one.state for one in found)
     worth = max(paper.worth.get(name, 0.0) for paper in ranked)
     over = [one.sent / one.par for one in found if one.state == "right" and one.par and one.sent is not None]
@@ -125,14 +125,13 @@ def _misses(ranked: Sequence[Paper]) -> Iterator[tuple[MissFacts, bool]]:
     """What was missed, and whether it has a name: what most students missed first. What is open is no miss."""
     groups: dict[tuple[str, str, bool], list[Paper]] = defaultdict(list)
     for paper in ranked:
-        for one in paper.findings.values():
+        for one in paper.digests.values():
             if one.check and one.state != "open":
                 groups[one.exercise, one.mistake or one.check, bool(one.mistake)].append(paper)
     for (name, what, named), made in sorted(groups.items(), key=lambda group: -len(group[1])):
-        words = words_of(name, what) if named else made[0].findings[name].words.partition("\n\n")[0]
         others = [paper.sources.get(name, "") for paper in ranked if paper not in made]
         line = telling_line([paper.sources.get(name, "") for paper in made], others)
-        yield MissFacts(name, what, tuple(paper.student for paper in made), words, line), named
+        yield MissFacts(name, what, tuple(paper.student for paper in made), made[0].digests[name], line), named
 
 
 def telling_line(made: Sequence[str], others: Sequence[str]) -> str:

@@ -34,7 +34,7 @@ class Alikeness:
 
 def unusual_likeness(papers: Sequence[Paper]) -> list[Alikeness]:
     """The pairs that have two unusual programs or more alike, those with most first."""
-    names = dict.fromkeys(name for paper in papers for name in paper.findings)
+    names = dict.fromkeys(name for paper in papers for name in paper.digests)
     shared: dict[tuple[str, str], list[str]] = defaultdict(list)
     chances = []
     for name in names:
@@ -56,7 +56,7 @@ def _unusual_groups(name: str, papers: Sequence[Paper]) -> tuple[list[list[str]]
     """The students of each unusual program that more than one has, and how many programs there are."""
     groups: dict[str, list[str]] = defaultdict(list)
     for paper in papers:
-        if name in paper.findings and (program := paper.findings[name].program):
+        if name in paper.digests and (program := paper.digests[name].program):
             groups[program].append(paper.student)
     answers = sum(map(len, groups.values()))
     most = min(FEW_STUDENTS, max(2, int(UNUSUAL * answers)))

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from itertools import islice
 
 from grader.classroom.report.facts import EXTREME, LessonFacts, MissFacts
+from grader.lessons import EXERCISES
+from grader.wording import in_short
+from grader.wording.mistakes import words_of
 
 SENTENCES = 3
 SEVERAL = 2  # students, before something is worth everybody's time
@@ -30,7 +33,7 @@ def _sentences(facts: LessonFacts) -> Iterator[str]:
     if worst := _common(facts.mistakes):
         yield (
             f"{len(worst.students)} of {count} made the same mistake in `{worst.exercise}`, `{worst.what}`: "
-            f"{_first_sentence(worst.words)}"
+            f"{_first_sentence(heard(worst))}"
         )
     if odd := _common(facts.unnamed):
         yield (
@@ -43,6 +46,14 @@ def _sentences(facts: LessonFacts) -> Iterator[str]:
     left = max(facts.exercises, key=lambda one: one.counts["open"])
     if left.counts["open"] >= SEVERAL and left is not hardest:
         yield f"{left.counts['open']} of {count} left `{left.name}` open: too late in the lesson, or too large a step?"
+
+
+def heard(miss: MissFacts) -> str:
+    """What a student hears who missed it so: of a mistake by its name the author's words, else what is wrong."""
+    exercise, found = EXERCISES.get(miss.exercise), miss.example
+    if found.mistake:
+        return words_of(exercise, found.mistake)
+    return in_short(found.findings[0], exercise) if found.findings else ""
 
 
 def _common(misses: tuple[MissFacts, ...]) -> MissFacts | None:

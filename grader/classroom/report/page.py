@@ -13,9 +13,9 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
 from grader.arrays.words import as_inline_html, legible
-from grader.classroom.grading.findings import STATES
+from grader.classroom.grading.digest import STATES
 from grader.classroom.report.facts import BINS, LessonFacts
-from grader.classroom.report.monday import monday
+from grader.classroom.report.monday import heard, monday
 
 TEMPLATE = "report.html.j2"
 POLICY_OF_REPORT = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -30,7 +30,7 @@ def report_page(lessons: Sequence[LessonFacts], names: Mapping[str, str], *, wit
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     environment.finalize = _legible
-    environment.filters |= {"words": _words, "percent": _percent}
+    environment.filters |= {"heard": heard, "words": _words, "percent": _percent}
     return environment.get_template(TEMPLATE).render(
         lessons=[(facts, names.get(facts.lesson, facts.lesson), _called(facts, with_names)) for facts in lessons],
         policy=POLICY_OF_REPORT,

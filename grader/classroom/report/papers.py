@@ -13,7 +13,7 @@ from nbgrader.api import MissingEntry, SubmittedAssignment
 from grader.classroom.course.build import gradebook
 from grader.classroom.course.notebook import ANSWER, CHECK, grade_id
 from grader.classroom.course.plan import plan_of
-from grader.classroom.grading.findings import Finding, findings_in
+from grader.classroom.grading.digest import Digest, digests_in
 from grader.classroom.grading.grade import MOVED, hand_ins_of
 from grader.classroom.grading.record import HandIn
 
@@ -27,7 +27,7 @@ class Paper:
     student: str
     points: Mapping[str, float]
     worth: Mapping[str, float]
-    findings: Mapping[str, Finding]
+    digests: Mapping[str, Digest]
     sources: Mapping[str, str] = field(default_factory=dict)
     moved: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     late: float = 0.0
@@ -67,10 +67,10 @@ def _paper(
     grades = {g.name.removeprefix(CHECK): g for one in submission.notebooks for g in one.grades}
     points = {name: grade.score for name, grade in grades.items()}
     worth = {name: grade.max_score for name, grade in grades.items()}
-    findings = {one.exercise: one for one in findings_in(nb)}
+    digests = {one.exercise: one for one in digests_in(nb)}
     sources = {grade_id(c).removeprefix(ANSWER): c.source for c in nb.cells if grade_id(c).startswith(ANSWER)}
     late = submission.late_submission_penalty or 0.0
-    return Paper(hand_in.student, points, worth, findings, sources, moved, late, bonus)
+    return Paper(hand_in.student, points, worth, digests, sources, moved, late, bonus)
 
 
 def moves(root: Path) -> dict[tuple[str, str], dict[str, tuple[float, float]]]:

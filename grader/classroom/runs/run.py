@@ -34,7 +34,6 @@ from grader.classroom.course.spelling import as_spelled
 from grader.classroom.course.taken import taken
 from grader.classroom.inside.limits import REPORTED, Limits
 from grader.classroom.inside.shown import shown
-from grader.classroom.inside.wire import REPAIR
 from grader.classroom.runs.own_lines import lines_as_written
 from grader.classroom.runs.slices import (
     CellNumbers,
@@ -49,10 +48,8 @@ from grader.classroom.store import Store, key, version
 from grader.classroom.walls.templates import Ended, Template, message_in, steadily
 from grader.exercises.as_json import to_json
 from grader.exercises.case import Case
-from grader.exercises.codecs import optional
 from grader.exercises.collecting import asks
 from grader.lessons import find
-from grader.programs.repairs import Repair
 
 
 @dataclass(frozen=True)
@@ -290,11 +287,10 @@ def workers() -> Template:
 
 @dataclass(frozen=True)
 class Watched:
-    """What is to be watched: an answer on a case where it misses a check, and the repair that would make it right."""
+    """What is to be watched: an answer on a case where it misses a check."""
 
     case: Case
     check: str
-    repair: Repair | None = None
 
 
 def watch_answers(cells: Sequence[Cell], missed: Mapping[str, Watched], setup: Setup) -> Mapping[str, Any]:
@@ -327,7 +323,7 @@ def _watch_steps(cells: Sequence[Cell], missed: Mapping[str, Watched], setup: Se
         if k in places:
             seen = missed[places[k]]
             step = {"check": places[k], "expression": text, "watch": to_json(seen.case)}
-            todo.append({**step, "missed": seen.check, "repair": optional(REPAIR).write(seen.repair)})
+            todo.append({**step, "missed": seen.check})
         elif not cells[k].check:
             todo.append({"source": text})
     return todo

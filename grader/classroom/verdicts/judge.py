@@ -14,13 +14,12 @@ from functools import cached_property
 from typing import Any
 
 from grader.arrays.devices import as_flags, eight_devices
-from grader.arrays.laid import Array
 from grader.chips.compiling import NoCompiler, Request, how_to_get, known_answer, libtpu
 from grader.chips.report import Fit, fit_of
 from grader.classroom.inside import wire
 from grader.classroom.inside.limits import Limits
 from grader.classroom.inside.shown import PACKAGE
-from grader.classroom.verdicts.records import Judged, present
+from grader.classroom.verdicts.records import Judged
 from grader.classroom.walls.bubblewrap import NoWalls
 from grader.classroom.walls.templates import Ended, Fork, NotStarted, Template, message_in, steadily
 from grader.exercises.answers import Answer, Script
@@ -28,28 +27,24 @@ from grader.exercises.as_json import from_json, to_json
 from grader.exercises.case import Case
 from grader.exercises.exercise import Exercise
 from grader.exercises.verdict import Outcome, Verdict
+from grader.explaining.explained import explained
+from grader.findings.finding import LONGEST_FIELD, Finding
+from grader.findings.verdicts import Crashed, Deadlocked, GraderFailed, TooLong
 from grader.jax_versions import timeouts
 from grader.judging.behaviour import Execution, specs_due
 from grader.judging.compilations import Compilation
-from grader.judging.judge import judge
 from grader.judging.together import run_through
 from grader.processes.launch import Launch, launch_of
-from grader.programs.execution import Failed, Ran, Result
+from grader.programs.execution import Failed, Ran
 from grader.programs.program import Program
-from grader.programs.repairs import Repair
 from grader.programs.structure import Collective, Structure
 
 JUDGE_SECONDS = 60.0  # for one exercise: compiling and running it on every case
 LAUNCH_SECONDS = 300.0  # the same where it is run in several processes
 COMPILER = replace(Limits(), seconds=180)  # for one compilation for a pod
 # What a verdict depends on, besides the answer and what runs behind the walls.
-DECIDES = tuple(PACKAGE / room for room in ("lessons", "judging", "classroom/verdicts"))
+DECIDES = tuple(PACKAGE / room for room in ("lessons", "judging", "explaining", "classroom/verdicts"))
 GRADER_WORKS = "grader"  # the check that is missed when judging itself fails
-DEADLOCK = (
-    "It brought the devices down: they wait for each other, because a collective is not reached by all of "
-    "them. Every device must run the same collectives in the same order."
-)
-CRASH = "Running it on eight devices ended the process that ran it. Does it need very much memory?"
 
 
 class Evaluated(Execution):
@@ -74,27 +69,8 @@ class Evaluated(Execution):
     def run(self) -> Ran:
         return wire.RAN.read(self.ask(self._to_run))
 
-    @cached_property
-    def repairs(self) -> tuple[Repair, ...]:
-        return wire.REPAIRS.read(self.ask({**wire.question(self.program), "repairs": True})["repairs"])
-
-    def results_with(self, repairs: Sequence[Repair]) -> list[tuple[Result, ...]]:
-        try:
-            found = self.ask({**self._to_run, "repaired": wire.REPAIRS.write(tuple(repairs))})["results"]
-            return [wire.ALL_RESULTS.read(results) for results in found]
-        except Ended as end:  # it was our change that ended the evaluator, and nothing else is asked of it
-            raise Failed("Ended", str(end)) from end
-
     def sent_without_collectives(self) -> tuple[Collective, ...]:
         return wire.SENT.read(self.ask({**self._to_run, "bare": True})["sent"])
-
-    def results_on(self, others: Sequence[Sequence[Array]]) -> list[tuple[Result, ...]]:
-        specs = specs_due(self.case)
-        try:
-            asked = ({**wire.question(self.program), **wire.run_of(self.case.mesh, some, specs)} for some in others)
-            return [wire.RAN.read(self.ask(question)).results for question in asked]
-        except Ended as end:  # these arrays are ours
-            raise Failed("Ended", str(end)) from end
 
     @property
     def _to_run(self) -> dict[str, Any]:
@@ -119,12 +95,7 @@ class Judge:
         except (NotStarted, NoWalls, MemoryError):
             raise
         except Exception as error:  # a mistake of ours: the class goes on
-            return no_marks(
-                exercise,
-                GRADER_WORKS,
-                f"The grader itself failed on this answer, which is not your fault: "
-                f"{type(error).__name__}: {error} Please tell your instructor.",
-            )
+            return no_marks(exercise, GRADER_WORKS, GraderFailed(type(error).__name__, str(error)[:LONGEST_FIELD]))
 
     def _verdict(self, exercise: Exercise, cases: Sequence[Case], answers: list[Answer]) -> Judged:
         if any(isinstance(answer, Program) for answer in answers):
@@ -132,7 +103,7 @@ class Judge:
         elif any(isinstance(answer, Script) for answer in answers):
             template = self.launchers
         else:
-            return present(judge(exercise, cases, answers))
+            return Judged(explained(exercise, cases, answers))
 
         def decide() -> Judged:
             doubts: list[Ended] = []
@@ -144,8 +115,8 @@ class Judge:
 
             with template.fork() as fork:
                 ask = functools.partial(_ask, fork)
-                found = judge(exercise, cases, answers, executed, lambda script, case: _launch(script, case, ask))
-            return replace(present(found), doubtful=any(end.doubtful for end in doubts))
+                found = explained(exercise, cases, answers, executed, lambda script, case: _launch(script, case, ask))
+            return Judged(found, doubtful=any(end.doubtful for end in doubts))
 
         try:
             return steadily(decide)
@@ -201,15 +172,12 @@ def _ask(fork: Fork, question: dict[str, Any]) -> dict[str, Any]:
         raise Ended(f"The evaluator answered what it never answers: {error}") from error
 
 
-def _why(end: Ended, limits: Limits) -> str:
+def _why(end: Ended, limits: Limits) -> Finding:
     if end.late:
-        return (
-            f"It did not come to an end within {limits.seconds:g} seconds, on arrays of a few hundred entries. Is "
-            "there a loop that does not end?"
-        )
+        return TooLong(float(limits.seconds))
     if end.status is None:
-        return str(end)
-    return DEADLOCK if end.is_abort else CRASH
+        return Crashed(str(end)[:LONGEST_FIELD])
+    return Deadlocked() if end.is_abort else Crashed()
 
 
 @functools.cache
@@ -218,5 +186,5 @@ def shared_judge() -> Judge:
     return Judge()
 
 
-def no_marks(exercise: Exercise, check: str, words: str) -> Judged:
-    return present(Verdict(exercise.name, (Outcome.missed(exercise.name, check, exercise.points, words),)))
+def no_marks(exercise: Exercise, check: str, why: Finding) -> Judged:
+    return Judged(Verdict(exercise.name, (Outcome.missed(exercise.name, check, exercise.points, (why,)),)))

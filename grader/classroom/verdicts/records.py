@@ -1,4 +1,4 @@
-"""A verdict with its card, and both as JSON types: for the store of a course, and for the way from a cluster."""
+"""A verdict as JSON types: for the store of a course, and for the way from a cluster."""
 
 from __future__ import annotations
 
@@ -7,64 +7,41 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-from grader import feedback
 from grader.arrays.ratios import Ratio
 from grader.arrays.words import legible
-from grader.classroom.inside.wire import ALL_ORIGINS, BLOCKS, COUNT, COUNTS, NAME, NAMES, REPAIR
+from grader.classroom.inside.wire import ALL_ORIGINS, BLOCKS, COUNT, COUNTS, NAME, NAMES
 from grader.exercises.as_json import from_json, to_json
 from grader.exercises.codecs import FLAG, NUMBER, Codec, data_class, optional, plain_type, tuple_of
 from grader.exercises.exercise import Exercise
 from grader.exercises.verdict import Blamed, Outcome, Score, Verdict, Why, with_lines
+from grader.findings import finding
 
 LONGEST_WORDS = 40_000  # characters of one sentence of a verdict; an error of JAX may be long
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A verdict with its card, as HTML and as text. A `doubtful` one may be the machine's fault: it was late, say."""
+    """A verdict, and the replay of a wrong answer as HTML that runs nothing by itself, "" if there is none. A
+    `doubtful` verdict may be the machine's fault: it was late, say."""
 
     verdict: Verdict
-    html: str
-    text: str
+    replay: str = ""
     doubtful: bool = False
-
-
-def present(verdict: Verdict) -> Judged:
-    """A verdict with its card, drawn here."""
-    return Judged(verdict, feedback.card(verdict), feedback.plain_card(verdict))
 
 
 def with_own_lines(judged: Judged, origins: Callable[[], Any]) -> Judged:
     """A verdict with the student's own lines, from the origins of the answers that a worker reports; these are asked
-    for where the verdict is about some of them.
+    for if the verdict is about some of them.
 
-    Equal answers share a verdict, and not their lines. Nobody believes what is reported: where it cannot be read, no
-    lines are shown.
+    Equal answers share a verdict, and not their lines. Nobody believes what is reported: if it cannot be read, no lines
+    are shown.
     """
     if judged.verdict.blamed is None:
         return judged
     try:
-        verdict = with_lines(judged.verdict, ALL_ORIGINS.read(origins()))
+        return replace(judged, verdict=with_lines(judged.verdict, ALL_ORIGINS.read(origins())))
     except ValueError:
         return judged
-    if not verdict.lines:
-        return judged
-    return replace(
-        judged,
-        verdict=verdict,
-        html=feedback.with_lines_shown(judged.html, verdict),
-        text=feedback.plain_card(verdict),
-    )
-
-
-def to_record(judged: Judged) -> dict[str, Any]:
-    """The facts of a verdict as JSON types, with the card that was drawn from them."""
-    return {"verdict": VERDICT.write(judged.verdict), "html": judged.html, "text": judged.text}
-
-
-def from_record(record: dict[str, Any]) -> Judged:
-    """The inverse of `to_record`, for records of this course's own."""
-    return Judged(VERDICT.read(record["verdict"]), record["html"], record["text"])
 
 
 def verdict_from(facts: Any, exercise: Exercise) -> Verdict:
@@ -96,6 +73,7 @@ def _points(body: Any) -> float:
 RATIO_PART = Codec(to_json, _number)  # may be infinite, or no number
 POINTS = Codec(to_json, _points)
 WORDS = Codec(str, lambda body: legible(plain_type(str, lambda text: len(text) <= LONGEST_WORDS).read(body)))
+FINDING = Codec(finding.finding_to_json, finding.finding_from_json)
 OUTCOME = data_class(
     Outcome,
     exercise=NAME,
@@ -105,7 +83,7 @@ OUTCOME = data_class(
     passed=FLAG,
     tried=FLAG,
     mistake=WORDS,
-    words=WORDS,
+    findings=tuple_of(FINDING),
     open=FLAG,
 )
 RATIO = data_class(Ratio, name=WORDS, least=RATIO_PART, most=RATIO_PART, apart=FLAG)
@@ -116,12 +94,12 @@ VERDICT = data_class(
     Verdict,
     exercise=NAME,
     outcomes=tuple_of(OUTCOME),
-    where=WORDS,
+    where=optional(FINDING),
     expected=optional(BLOCKS),
     found=optional(BLOCKS),
     ratios=tuple_of(RATIO),
     score=optional(SCORE),
-    repair=optional(REPAIR),
     orders=tuple_of(tuple_of(WORDS)),
     blamed=optional(BLAMED),
+    failing=optional(COUNT),
 )  # its lines are another's with an equal answer

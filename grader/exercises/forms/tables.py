@@ -13,6 +13,7 @@ from grader.exercises.case import Case, Draw
 from grader.exercises.exercise import Mistake, ValueExercise
 from grader.exercises.own_cells import line_of_a_row
 from grader.exercises.plain import plain
+from grader.findings.problems import Refusal
 from grader.programs.program import Refused
 
 
@@ -21,7 +22,7 @@ class TableExercise(ValueExercise):
     """A dict from each case's `key` to the option chosen; the reference does the experiment.
 
     `options` says of a word that may be chosen what it stands for: a student who chose it in a wrong row is told so,
-    unless a mistake says more. `once`: each word of `options` is the answer of one row alone, as the text says.
+    unless a mistake says more.
     `stand_for` says what a wrong answer would stand for, in words that are true of it and do not tell the right one.
     `questions` say of rows, by a part of their keys, what is asked there: a student whose wrong answer nothing else
     explains is asked that again, in other words.
@@ -30,14 +31,13 @@ class TableExercise(ValueExercise):
     form: ClassVar[str] = "table"
 
     options: Mapping[str, str] = field(default_factory=dict)
-    once: bool = False
     stand_for: Callable[..., str] | None = None
     questions: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
     def answer(work: Any, ask: Ask) -> Answer:
         if not isinstance(work, Mapping):
-            raise Refused(f"The answer should be a dict with a key for every row; it is a {type(work).__name__}.")
+            raise Refused(Refusal("no dict", (type(work).__name__,)))
         if ask.key not in work or work[ask.key] is None or work[ask.key] is ...:
             return Problem("starter")
         return Value(_listed(plain(work[ask.key])), line=line_of_a_row(ask.key, work[ask.key]))

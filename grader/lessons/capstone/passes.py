@@ -41,11 +41,8 @@ from grader.lessons.capstone.sharded import (
 from grader.lessons.shared import device_map
 from grader.transformer.model import LAYER, rms_norm
 
-X_IN_PARTS = Without(
-    "all_reduce", "model", "every device along `model` has the whole of what this adds up, and x was to stay in parts"
-)
-AT_ONCE = "every device has the weights of all layers at once, and was to have those of one layer"
-LAYER_BY_LAYER = Without("all_gather", "data", AT_ONCE, dimensions=4)  # those of the attention, of all layers
+X_IN_PARTS = Without("all_reduce", "model")
+LAYER_BY_LAYER = Without("all_gather", "data", dimensions=4)  # those of the attention, of all layers
 
 forward = ProgramExercise(
     "forward",

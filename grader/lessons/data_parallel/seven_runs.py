@@ -237,7 +237,7 @@ SIGNS = {  # of each wrong program
     "last microbatch only": "If only the last microbatch counts, the run is right as soon as all microbatches are "
     "alike, and nothing is dropped or padded. Is this one?",
 }
-which_run = TableExercise("which_run", points=7, reference=identified, options=SIGNS, once=True)
+which_run = TableExercise("which_run", points=7, reference=identified, options=SIGNS)
 
 
 @which_run.cases

@@ -121,6 +121,7 @@ class _Ours:
         from grader.classroom.grading.execute import Grading, grade_notebook
         from grader.classroom.inside.limits import Limits
         from grader.classroom.store import Store
+        from grader.feedback import explanation
 
         tight = Limits(cell_seconds=seconds / 3, seconds=seconds, memory=1 << 30)
         try:
@@ -132,7 +133,7 @@ class _Ours:
         return {
             "points": {v.exercise: v.points for v in result.verdicts},
             "size": len(written),
-            "words": "\n".join(v.words for v in result.verdicts)[: 1 << 20],
+            "words": "\n".join(map(explanation, result.verdicts))[: 1 << 20],
             **_shown(result.notebook),
         }
 

@@ -1,0 +1,1 @@
+"""What the cases with a wrong result have in common."""

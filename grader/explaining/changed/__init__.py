@@ -1,0 +1,1 @@
+"""The reference with one thing changed: what else would give the answer."""
