@@ -118,8 +118,12 @@ def holds_text(value: Any) -> bool:
 
 
 def in_one_line(value: Any) -> str:
-    """A value as Python shows it, without the lines and the columns of arrays."""
-    return BLANKS.sub(lambda found: found["quoted"] or " ", repr(value))
+    """A value as Python shows it, without the lines and the columns of arrays; its type if its `repr` raises."""
+    try:
+        text = repr(value)
+    except Exception:  # a class of the student's
+        return f"<{type(value).__name__}>"
+    return BLANKS.sub(lambda found: found["quoted"] or " ", text)
 
 
 def short(value: Any, limit: int = SHOWN) -> str:

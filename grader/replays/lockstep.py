@@ -17,6 +17,7 @@ from jax.extend import core
 
 from grader.arrays.words import numbered
 from grader.jax_versions import Spot, is_backward, open_jaxpr, permuted_axes, quick_options
+from grader.programs.in_numpy import in_numpy
 from grader.replays.collectives import (
     CASTS,
     RESHARDS,
@@ -30,7 +31,6 @@ from grader.replays.collectives import (
 )
 from grader.replays.control import CONTROL, called, is_alone, is_folded
 from grader.replays.frames import Held, Transfer, Wait
-from grader.replays.in_numpy import in_numpy
 from grader.replays.scenes import Halt, Scene, Values
 from grader.replays.scribe import Scribe, held, written_at
 from grader.replays.shards import partial_operands

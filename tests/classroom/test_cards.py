@@ -34,7 +34,7 @@ def test_a_sentence_that_is_reworded_redraws_cards_and_runs_and_judges_nothing(h
     page = hand_in.at("feedback", ".html")
     before = page.read_text()
     assert row.points["case3"] == 0 and "A common mistake gives exactly this result" in before
-    for place, name in ((running, "workers"), (feedback, "drawn")):
+    for place, name in ((running, "workers"), (feedback, "pictures_of")):
         monkeypatch.setattr(place, name, never)
     for place in (execute, recording):
         monkeypatch.setattr(place, "shared_judge", lambda: never)

@@ -20,7 +20,7 @@ def test_every_piece_of_work_is_drawn_in_its_microbatchs_colour():
 
 def test_orders_that_come_to_a_halt_are_drawn_up_to_there():
     picture = draw.timetable([["F0", "B0"], ["B0", "F0"]])
-    assert "Everybody waits for somebody:" in repr(picture)
+    assert "Deadlock: every device with work left is waiting." in repr(picture)
     assert "device 0 │ F0" in repr(picture)
 
 

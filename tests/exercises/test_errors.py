@@ -286,8 +286,8 @@ def raised_by(program):
 
 def test_every_meaning_has_its_program_and_its_words():
     names = [*dict.fromkeys(name for name, _, _ in MEANINGS)]
-    assert [*PROGRAMS] == names and [*wording.MEANINGS] == names
-    assert all(" | " in words for words in wording.MEANINGS.values())
+    assert [*PROGRAMS] == names and [*wording.ERROR_WORDS] == names
+    assert all(" | " in words for words in wording.ERROR_WORDS.values())
 
 
 @pytest.mark.parametrize(

@@ -116,14 +116,18 @@ def test_a_right_solution_written_differently_earns_everything(lesson, name, sou
     assert found.points == EXERCISES[name].points
 
 
+def letters(words):
+    """Without punctuation and line breaks: a card ends a sentence before its question, where the author has a colon."""
+    return " ".join(re.findall(r"\w+", words.casefold()))
+
+
 @pytest.mark.parametrize("lesson, name, mistake", MISTAKES)
 def test_a_mistake_is_rejected_by_its_own_name_and_words(lesson, name, mistake):
     exercise = EXERCISES[name]
     found = judged(exercise, mistaken(exercise, mistake))
     assert found.points < exercise.points or found.failure.check == "way"  # which is told, and earns nothing
     assert found.mistake == mistake.name
-    words = " ".join(explanation(found, exercise).split())
-    assert all(sentence in words for sentence in re.split(r"(?<=[.?!:]) ", " ".join(mistake.words.split())))
+    assert letters(mistake.words) in letters(explanation(found, exercise))
 
 
 @pytest.mark.slow

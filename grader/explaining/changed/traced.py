@@ -11,8 +11,8 @@ import jax
 import numpy as np
 from jax.extend import core
 
-from grader.explaining.changed.in_numpy import run_in_numpy
 from grader.jax_versions import as_needed, open_jaxpr
+from grader.programs.in_numpy import in_numpy
 from grader.programs.traceable import in_jax
 
 MOST_EQUATIONS = 300  # of a reference; in a longer one, such as a training, a single step means little
@@ -120,7 +120,23 @@ def _runner(eqn: Any, inner: Any) -> Callable[..., Sequence[Any]]:
     if inner is not None:
         steps = TracedReference(inner)
         return lambda *operands: steps(operands)
-    return functools.partial(run_in_numpy, eqn.primitive, eqn.params)
+    return functools.partial(_run, eqn)
+
+
+def _run(eqn: Any, *operands: Any) -> list[Any]:
+    """An operation in NumPy, or in JAX where NumPy doesn't have it."""
+    arrays = [_plain(operand) for operand in operands]
+    if (found := in_numpy(eqn, arrays)) is not None:
+        return [found]
+    results = eqn.primitive.bind(*operands, **eqn.params)
+    return [_plain(result) for result in (results if eqn.primitive.multiple_results else [results])]
+
+
+def _plain(value: Any) -> Any:
+    """A value as an array of NumPy's; what is none, such as a key, as it is."""
+    if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended):
+        return value
+    return np.asarray(value)
 
 
 def _literal(literal: core.Literal) -> np.ndarray:

@@ -188,7 +188,7 @@ def test_what_never_ends_or_grows_without_end_is_given_up(reference, answers, ch
 
 def test_a_formula_of_the_lessons_ends_whatever_it_is_given(monkeypatch):
     monkeypatch.undo()
-    exercise = EXERCISES["count_layouts"]
+    exercise = EXERCISES["count_shardings"]
     cases = exercise.draw_cases(0)
     assert nearest_function(exercise, cases, [Value(k * k) for k in range(len(cases))], 0) is None
 
