@@ -6,6 +6,7 @@ import pytest
 from classroom.test_watching import WRONG
 
 from grader import feedback
+from grader.classroom.course.build import gradebook
 from grader.classroom.grading import execute
 from grader.classroom.grading import record as recording
 from grader.classroom.grading.record import HandIn, record
@@ -40,8 +41,14 @@ def test_a_sentence_that_is_reworded_redraws_cards_and_runs_and_judges_nothing(h
         monkeypatch.setattr(place, "shared_judge", lambda: never)
     written = page.stat().st_mtime_ns
     assert record(hand_in).points == row.points and page.stat().st_mtime_ns == written  # nothing is different
+    with gradebook(hand_in.root) as book:
+        grade = book.find_grade("check_case3", mini.LESSON, mini.LESSON, "eve")
+        grade.manual_score, grade.needs_manual_grade = 1.5, False
+        book.db.commit()
     monkeypatch.setitem(TEMPLATES, KnownMistake, lambda finding, exercise: Said(cause="Said anew."))
-    assert record(hand_in).points == row.points
+    reworded = record(hand_in)
+    assert reworded.points == {**row.points, "case3": 1.5}
+    assert not reworded.attention  # nobody has to look at a grade by hand again
     now = page.read_text()
     assert "Said anew." in now and "A common mistake" not in now
     assert now.count("<svg") == before.count("<svg") > 0

@@ -10,14 +10,14 @@ import functools
 import logging
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode
 from nbgrader import api as nbgraders
-from nbgrader.api import MissingEntry
+from nbgrader.api import Grade, Gradebook, MissingEntry
 from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 from sqlalchemy import Engine, Inspector
@@ -127,14 +127,17 @@ def _recorded(hand_in: HandIn, again: bool) -> Row:
     late = lateness(hand_in.root, hand_in.lesson, hand_in.at("submitted").parent)
     bonus = plan_of(hand_in.root).of(hand_in.lesson).bonus
     stamp = _stamp(nb, grading.release, graded, [*late, *sorted(bonus)])
-    before = _row(hand_in, verdicts) if hand_in.seal.exists() else None
-    if before and hand_in.seal.read_text() == stamp and hand_in.at("feedback", ".html").exists():
+    sealed = hand_in.seal.read_text() if hand_in.seal.exists() else ""
+    before = _row(hand_in, verdicts) if sealed else None
+    if before and sealed == stamp and hand_in.at("feedback", ".html").exists():
         return before
+    by_hand = _looked_at(hand_in) if sealed.split()[:1] == stamp.split()[:1] else set()
     hand_in.seal.unlink(missing_ok=True)
     api = _api(hand_in.root)
     for step in (api.autograde, api.generate_feedback):
         if problem := _problem(step, hand_in):
             return Row(hand_in, problem=f"nbgrader stopped: {problem}")
+    _keep_looked_at(hand_in, by_hand)
     write(hand_in.seal, stamp.encode())
     row = _row(hand_in, verdicts)
     assert row is not None  # nbgrader has just recorded it
@@ -158,9 +161,33 @@ def material(hand_in: HandIn) -> tuple[NotebookNode, Grading]:
 
 
 def _stamp(nb: NotebookNode, release: NotebookNode, graded: Graded, plan: Sequence[str]) -> str:
-    """The content of all that a hand-in's record holds; of `plan` its lateness, and what is a bonus."""
+    """What decides a hand-in's marks, and what its page shows; of `plan` its lateness, and what is a bonus."""
     content = [[[c.cell_type, c.source, c.metadata.get("nbgrader")] for c in one.cells] for one in (nb, release)]
-    return key(content, [cell.outputs for cell in filter(checked, graded.notebook.cells)], *plan)
+    points = [[outcome.points, outcome.worth] for verdict in graded.verdicts for outcome in verdict.outcomes]
+    shown = [cell.outputs for cell in filter(checked, graded.notebook.cells)]
+    return f"{key(content, points, *plan)} {key(shown)}"
+
+
+def _looked_at(hand_in: HandIn) -> set[str]:
+    """The exercises that a person has graded by hand and needn't look at again."""
+    with gradebook(hand_in.root) as book:
+        grades = _grades(book, hand_in).items()
+        return {name for name, g in grades if g.manual_score is not None and not g.needs_manual_grade}
+
+
+def _keep_looked_at(hand_in: HandIn, names: Collection[str]) -> None:
+    """nbgrader asks for another look whenever it writes a page; with the same marks there is no reason to."""
+    if names:
+        with gradebook(hand_in.root) as book:
+            for name, grade in _grades(book, hand_in).items():
+                grade.needs_manual_grade &= name not in names
+            book.db.commit()
+
+
+def _grades(book: Gradebook, hand_in: HandIn) -> dict[str, Grade]:
+    """nbgrader's grades of a hand-in, by exercise. Raises MissingEntry."""
+    submission = book.find_submission(hand_in.lesson, hand_in.student)
+    return {g.name.removeprefix(CHECK): g for notebook in submission.notebooks for g in notebook.grades}
 
 
 def write_page(hand_in: HandIn) -> str:
@@ -228,10 +255,10 @@ def _row(hand_in: HandIn, verdicts: Sequence[Verdict]) -> Row | None:
         return None
     with gradebook(hand_in.root) as book:
         try:
-            submission = book.find_submission(hand_in.lesson, hand_in.student)
+            grades = _grades(book, hand_in)
+            late = book.find_submission(hand_in.lesson, hand_in.student).late_submission_penalty or 0.0
         except MissingEntry:
             return None
-        grades = {g.name.removeprefix(CHECK): g for notebook in submission.notebooks for g in notebook.grades}
         order = [verdict.exercise for verdict in verdicts if verdict.exercise in grades]
         names = [*order, *(name for name in grades if name not in order)]
         return Row(
@@ -240,7 +267,7 @@ def _row(hand_in: HandIn, verdicts: Sequence[Verdict]) -> Row | None:
             {name: grades[name].max_score for name in names},
             digests=tuple(map(digest, verdicts)),
             attention=tuple(_attention(verdicts, sorted(name for name in grades if grades[name].needs_manual_grade))),
-            late=submission.late_submission_penalty or 0.0,
+            late=late,
             bonus=plan_of(hand_in.root).of(hand_in.lesson).bonus,
         )
 
