@@ -59,7 +59,7 @@ def timeouts(warn: int, terminate: int) -> dict[str, int]:
 
 # (The fusion emitters, which take time to compile, can be switched off until JAX 0.10; the option is gone later.)
 _EMITTERS = {"xla_cpu_use_fusion_emitters": False} if jax.__version_info__ < (0, 11) else {}
-_QUICK: dict[str, Any] = {"xla_backend_optimization_level": 0, **_EMITTERS}
+QUICK: dict[str, Any] = {"xla_backend_optimization_level": 0, **_EMITTERS}
 # (By default a program is cut into up to 32 parts, for as many threads: to compile these takes twice as much work.)
 _IN_ONE_PART = {"xla_cpu_parallel_codegen_split_count": 1}
 
@@ -69,7 +69,7 @@ def quick_options() -> dict[str, Any]:
     """XLA's options to compile quickly what runs once, on simulated devices."""
     if jax.default_backend() != "cpu":
         return {}
-    return _QUICK | _IN_ONE_PART if _takes(_IN_ONE_PART) else _QUICK
+    return QUICK | _IN_ONE_PART if _takes(_IN_ONE_PART) else QUICK
 
 
 @contextlib.contextmanager
@@ -101,11 +101,6 @@ def _takes(options: dict[str, Any]) -> bool:
     except Exception:  # of which kind depends on the version
         return False
     return True
-
-
-def quick_flags() -> str:
-    """The same as `XLA_FLAGS` has them, for a process in which everything runs once."""
-    return " ".join(f"--{option}={value!s}".lower() for option, value in _QUICK.items())
 
 
 # Jaxprs, and names.

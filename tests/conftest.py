@@ -12,13 +12,14 @@ from rota import DAY
 from grader.arrays.devices import eight_devices
 from grader.classroom.walls.bubblewrap import WITHOUT
 from grader.explaining.explainer import Explainer
-from grader.jax_versions import quick_flags
+from grader.jax_versions import QUICK
 
 # Each program runs once. (What is started here keeps the emitters: the stored outputs of notebooks have their digits.)
 UNOPTIMIZED = "--xla_backend_optimization_level=0"
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {quick_flags()}"
+FLAGS = " ".join(f"--{option}={value!s}".lower() for option, value in QUICK.items())
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FLAGS}"
 eight_devices()
-os.environ["XLA_FLAGS"] = os.environ["XLA_FLAGS"].replace(quick_flags(), UNOPTIMIZED)
+os.environ["XLA_FLAGS"] = os.environ["XLA_FLAGS"].replace(FLAGS, UNOPTIMIZED)
 os.environ.setdefault(WITHOUT, "1")
 Explainer.forgiving = False
 ROOT = Path(__file__).parents[1]

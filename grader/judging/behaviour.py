@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 import jax
@@ -119,13 +118,6 @@ def arrays_given(case: Case) -> Iterator[tuple[str, str, Array]]:
         for path, array in jax.tree.leaves_with_path(given):
             if isinstance(array, Array):
                 yield argument, f"{argument}{jax.tree_util.keystr(path)}", array
-
-
-def with_value(case: Case, argument: str, array: Array, value: np.ndarray) -> Case:
-    """The case with other numbers for one of the arrays of an argument."""
-    other = replace(array, value=value)
-    given = jax.tree.map(lambda one: other if one is array else one, case.arguments[argument])
-    return replace(case, arguments={**case.arguments, argument: given})
 
 
 def operands(case: Case) -> list[Array]:
