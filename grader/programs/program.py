@@ -97,10 +97,8 @@ def trace(fn: Callable[..., Any], *args: Any, platform: str | None = None) -> Pr
     names, gone = _primitives(traced.jaxpr), _given_away(traced.jaxpr, args)
     if callbacks := sorted(name for name in names if _is_host_callback(name)):
         raise Refused(Refusal("calls host", tuple(callbacks)))
-    if any(_is_debug(name) for name in names):
-        jitted = _without_debug(traced, gone)
-    elif gone:
-        jitted = jax.jit(_named_alike(fn), donate_argnums=gone)
+    if gone or any(map(_is_debug, names)):
+        jitted = _without_debug(traced, gone)  # which traces no line of `fn` again
     with without_places():
         if platform:
             found = bytes(export.export(jitted, platforms=[platform])(*args).serialize())
@@ -195,7 +193,8 @@ def _without_debug(traced: Any, gone: tuple[int, ...]) -> jax.stages.Wrapped:
     """The traced function with its debug prints and debug callbacks taken out; these arguments are given away."""
     run = core.jaxpr_as_fun(_stripped(traced.jaxpr))
     result = jax.tree.structure(traced.out_info)
-    return jax.jit(lambda *args: jax.tree.unflatten(result, run(*jax.tree.leaves(args))), donate_argnums=gone)
+    again = _named_alike(lambda *args: jax.tree.unflatten(result, run(*jax.tree.leaves(args))))
+    return jax.jit(again, donate_argnums=gone)
 
 
 def _stripped(jaxpr: Any) -> Any:
