@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from grader.arrays.described import HELD, given_to, is_observed
-from grader.arrays.files import OnFile
 from grader.arrays.numbers import same_value
 from grader.exercises.answers import Problem
 from grader.exercises.case import Case
@@ -20,7 +17,7 @@ from grader.explaining.cases.evidence import evidence
 from grader.explaining.cases.tried import Tried
 from grader.explaining.explainer import Alike, Explainer
 from grader.findings.finding import Finding
-from grader.findings.processes import FirstRow, ProcessesAgree, RightWithOtherCount
+from grader.findings.processes import ProcessesAgree
 from grader.judging import together
 from grader.judging.judgment import Behavior
 from grader.judging.processes import ProcessJudgment, expected_of_all
@@ -47,18 +44,7 @@ class ProcessExplainer(Explainer[ProcessJudgment]):
             return (found,) if found else ()
         pairs = zip(together.returned(launch), expected_of_all(self.exercise, self.cases[case]), strict=True)
         tried = [self._tried(case, process, *pair) for process, pair in enumerate(pairs)]
-        wrong = next(process for process, one in enumerate(tried) if not one.right)
-        given = given_to(wrong, self.cases[case].arguments)
-        best = self._right_with_other_count(case) or _first_row(tried[wrong], given)
-        return (best,) if best else evidence(tried, functools.partial(_agreed, tried), processes=True)
-
-    def _right_with_other_count(self, case: int) -> Finding | None:
-        """With how many processes, or devices, it is right, if those are as many in all earlier cases."""
-        for what in ("processes", "devices"):
-            here, earlier = self.cases[case].mesh[what], {one.mesh[what] for one in self.cases[:case]}
-            if len(earlier) == 1 and here not in earlier:
-                return RightWithOtherCount(what, min(earlier), here)  # type: ignore[arg-type]
-        return None
+        return evidence(tried, functools.partial(_agreed, tried), processes=True)
 
     def _tried(self, case: int, process: int, found: Any, expected: Any) -> Tried:
         one = self.cases[case]
@@ -86,38 +72,3 @@ def _same_in_both(one: Any, other: Any) -> bool:
         return same_value(one, other)
     parts = [(bounds, block) for side in (one, other) for held in side[HELD].values() for bounds, block in held.items()]
     return all(bounds == parts[0][0] and same_value(block, parts[0][1]) for bounds, block in parts)
-
-
-def _first_row(tried: Tried, given: Mapping[str, Any]) -> Finding | None:
-    """Which rows of an argument a device holds, if it should hold others."""
-    for (device, (block, expected)), (name, whole) in itertools.product(_held(tried).items(), given.items()):
-        rows = whole.value if isinstance(whole, OnFile) else whole
-        if not isinstance(rows, np.ndarray):
-            continue
-        found, wanted = (_row_in(rows, some) for some in (block, expected))
-        if found is not None and wanted is not None and found != wanted:
-            return FirstRow(device, name, wanted, found)
-    return None
-
-
-def _held(tried: Tried) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """What each device holds of the arrays of a process, and what it should hold."""
-    if not isinstance(tried.found, Mapping) or not isinstance(tried.expected, Mapping):
-        return {}
-    both: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-    for key, expected in tried.expected.items():
-        here, there = (_blocks_on(side) for side in (tried.found.get(key), expected))
-        both |= {device: (here[device], there[device]) for device in there if device in here}
-    return both
-
-
-def _blocks_on(value: Any) -> dict[str, np.ndarray]:
-    return {device: next(iter(part.values())) for device, part in value[HELD].items()} if is_observed(value) else {}
-
-
-def _row_in(rows: np.ndarray, block: np.ndarray) -> int | None:
-    """The first of these rows from which on they are those of a block."""
-    if block.ndim != rows.ndim or block.shape[1:] != rows.shape[1:] or not block.size:
-        return None
-    starts = range(len(rows) - len(block) + 1)
-    return next((k for k in starts if np.array_equal(rows[k : k + len(block)], block)), None)

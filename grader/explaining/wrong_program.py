@@ -17,7 +17,7 @@ from grader.explaining.compared.compared import Compared
 from grader.findings.programs import PassedElsewhere, ResultPart
 from grader.findings.quantities import Quantity
 from grader.judging import results
-from grader.judging.behaviour import Execution, arrays_given, block_values, execution_of
+from grader.judging.behaviour import Execution, block_values, execution_of
 from grader.judging.judgment import Behavior
 from grader.judging.references import expected_results, right_arrays
 from grader.judging.results import Expected
@@ -121,11 +121,6 @@ class WrongProgram:
             [str(index) for index in result.blocks.indices],
             case.roundings,
             numbers_of(case),
-            {
-                name: [a.value[index] for index in result.blocks.indices]
-                for _, name, a in arrays_given(case)
-                if a.value.shape == full.shape and a.value.dtype.kind == "f"
-            },
         )
 
 

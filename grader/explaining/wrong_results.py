@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from grader.arrays.laid import Array
-from grader.explaining.changed.otherwise import devices_alone, step_changed, step_of_one_changed
+from grader.explaining.changed.otherwise import step_changed, step_of_one_changed
 from grader.explaining.changed.shares import shares
 from grader.explaining.compared.arrays import relations
 from grader.explaining.compared.compared import devices_along
 from grader.explaining.compared.shapes import Shaped, shape_relations
 from grader.explaining.compared.shardings import sharding_relations
 from grader.explaining.telling import in_all
-from grader.explaining.wrong_arrays import alike_parts, as_given, exchanged, right_parts
+from grader.explaining.wrong_arrays import alike_parts, right_parts
 from grader.explaining.wrong_program import WrongProgram
 from grader.findings.finding import Finding, Rank
 from grader.findings.programs import AlikeParts, RightParts
@@ -116,14 +116,11 @@ def _sent_otherwise(wrong: WrongProgram) -> Iterator[Finding]:
 
 
 _SEARCHES: Mapping[str, Sequence[_Search]] = {
-    "shape": (exchanged, shape_searches),
+    "shape": (shape_searches,),
     "values": (
-        exchanged,
-        as_given,
         value_relations,
         right_parts,
         shares,
-        devices_alone,
         step_changed,
         one_changed,
         _sent_otherwise,

@@ -16,13 +16,6 @@ ODD: tuple[Odd, ...] = ("nan", "inf", "-inf")
 
 
 @dataclass(frozen=True)
-class DimensionsReordered(Finding, rank=Rank.RELATION + 5):
-    """The lengths are the expected ones in another order: `transposed`, in the opposite one."""
-
-    transposed: bool
-
-
-@dataclass(frozen=True)
 class WrongLength(Finding, rank=Rank.RELATION + 4):
     """A wrong length is another one (None: the expected one), `times` a number of the case, divided by one (`over`)."""
 
@@ -103,49 +96,6 @@ class NotFinite(Finding, rank=Rank.RELATION + 9):
 
 
 @dataclass(frozen=True)
-class Rearranged(Finding, rank=Rank.RELATION + 8):
-    """Every block (or the array) is the expected one, transposed, flipped, or rolled by so many places."""
-
-    how: Literal["transposed", "flipped", "rolled"]
-    dimension: int
-    by: int
-
-
-@dataclass(frozen=True)
-class BlocksOnWrongDevices(Finding, rank=Rank.RELATION + 7):
-    """Each device holds a block that is expected on some device: the first that is wrong, and whose block it holds."""
-
-    device: int
-    holds: int
-
-
-@dataclass(frozen=True)
-class UpdateOffByFactor(Finding, rank=Rank.RELATION + 5):
-    """The expected part of an argument is there, as in a running mean; what is added to it is off by one factor."""
-
-    argument: str
-    share: float
-    factor: float
-
-
-@dataclass(frozen=True)
-class OffByConstant(Finding, rank=Rank.RELATION + 4):
-    """Every element is too large by the same number."""
-
-    by: float
-
-
-@dataclass(frozen=True)
-class WithinAPercent(Finding, rank=Rank.RELATION + 3):
-    """Every element is within 1% of the expected one."""
-
-
-@dataclass(frozen=True)
-class RowsOffByFactors(Finding, rank=Rank.RELATION + 2):
-    """The elements of each row are off by one factor, and by others in other rows."""
-
-
-@dataclass(frozen=True)
 class ElementsMisplaced(Finding, rank=Rank.RELATION + 1):
     """All expected elements are there, as often as they should be, but in other places: of one array, within each
     device's block, or across devices."""
@@ -187,7 +137,6 @@ class OnlyDevicesRight(Finding, rank=Rank.SOME + 4):
 
 _LENGTH = WrongLength(0, base=None, times=Quantity("devices along", "x"), over=None)
 EXAMPLES = (
-    DimensionsReordered(transposed=True),
     _LENGTH,
     WrongLengths((_LENGTH, WrongLength(1, base=Quantity("length", "x", 0), times=None, over=None))),
     ExtraDimension(0, Quantity("devices along", "x")),
@@ -198,12 +147,6 @@ EXAMPLES = (
     OffByFactor(0.3333, 0.08333),
     AllZero(),
     NotFinite("nan"),
-    Rearranged("rolled", 0, -1),
-    BlocksOnWrongDevices(1, 2),
-    UpdateOffByFactor("moments['mean']", 0.9, 1.2),
-    OffByConstant(1.0),
-    WithinAPercent(),
-    RowsOffByFactors(),
     ElementsMisplaced("devices"),
     WrongZeros(lost=True, left=False),
     SameOnAllDevices("x"),

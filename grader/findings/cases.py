@@ -76,14 +76,6 @@ class RightIn(Finding, rank=Rank.SOME):
 
 
 @dataclass(frozen=True)
-class AlwaysSame(Finding, rank=Rank.RELATION + 10):
-    """The answer is the same in all cases, in which others are expected. `devices`: it is on the same devices."""
-
-    devices: bool = False
-    processes: bool = False
-
-
-@dataclass(frozen=True)
 class OffDependsOn(Finding, rank=Rank.RELATION - 5):
     """By which factor a number is off depends on these arguments, and never on those."""
 
@@ -147,7 +139,6 @@ EXAMPLES = (
     RightIn(5, 6, pattern=HasTrait("mesh", "reordered devices")),
     RightIn(5, 6, pattern=RightWith((("n", "4"),))),
     RightIn(3, 4, processes=True),
-    AlwaysSame(),
     OffDependsOn(("n",), ("volume", "bandwidth")),
     InFirstCase(OnlyThere(("bytes",))),
     ChangedReference((FunctionChange("instead", ("max", "min")), FunctionChange("one less", ("n",)))),

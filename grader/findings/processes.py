@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from grader.findings.finding import Finding, Rank
 
@@ -48,25 +47,6 @@ class WrongInProcess(Finding):
 
 
 @dataclass(frozen=True)
-class RightWithOtherCount(Finding, rank=Rank.CAUSE):
-    """With so many processes, or devices in each, it is right, and with another number it is not."""
-
-    what: Literal["processes", "devices"]
-    right: int
-    wrong: int
-
-
-@dataclass(frozen=True)
-class FirstRow(Finding, rank=Rank.CAUSE):
-    """The first row of an argument that a device holds, and the one that it should hold."""
-
-    device: str
-    argument: str
-    expected: int
-    found: int
-
-
-@dataclass(frozen=True)
 class ProcessesAgree(Finding, rank=Rank.SOME):
     """All processes have the same wrong value."""
 
@@ -78,7 +58,5 @@ EXAMPLES = (
     NoMain(),
     ProcessesSilent(4, 3),
     WrongInProcess(1, None, (("the number of all devices", "8", "2"),)),
-    RightWithOtherCount("processes", 4, 2),
-    FirstRow("device 3", "rows", 8, 0),
     ProcessesAgree(),
 )

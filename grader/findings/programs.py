@@ -110,27 +110,6 @@ class NothingDone(Finding):
 
 
 @dataclass(frozen=True)
-class PartsExchanged(Finding, rank=Rank.CAUSE + 3):
-    """Each wrong array is another one that is expected: for some pairs, which was expected, and where it is."""
-
-    pairs: tuple[tuple[ResultPart, ResultPart], ...]
-
-
-@dataclass(frozen=True)
-class ReturnedAsGiven(Finding, rank=Rank.CAUSE + 2):
-    """Wrong arrays of the result that are arguments, unchanged."""
-
-    pairs: tuple[tuple[ResultPart, str], ...]
-
-
-@dataclass(frozen=True)
-class DevicesAlone(Finding, rank=Rank.CAUSE + 1):
-    """The result of the reference on each device's own blocks: the devices along these axes never communicate."""
-
-    axes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class StepChanged(Finding, rank=Rank.CAUSE):
     """The result (or one array of it) of the reference with one step changed.
 
@@ -222,9 +201,6 @@ EXAMPLES = (
     FitUnknown("There is no TPU compiler here."),
     PodRefusal("v5e:4x4", "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm."),
     NothingDone(),
-    PartsExchanged(((ResultPart("[0]"), ResultPart("[1]")), (ResultPart("[1]"), ResultPart("[0]")))),
-    ReturnedAsGiven(((ResultPart(), "x"),)),
-    DevicesAlone(("x",)),
     StepChanged("left out", "add", argument="b"),
     StepChanged("done last", "max", constant="0", part=_W),
     StepChanged("once per device", "add", argument="b", axes=("x",)),

@@ -5,16 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from grader.findings.arrays import ElementsMisplaced, Rearranged, SameSizeOtherShape
+from grader.findings.arrays import ElementsMisplaced, SameSizeOtherShape
 from grader.findings.finding import Finding, Rank
 from grader.findings.quantities import Quantity
-
-
-@dataclass(frozen=True)
-class AsGiven(Finding, rank=Rank.RELATION + 10):
-    """It is an argument, unchanged."""
-
-    argument: str
 
 
 @dataclass(frozen=True)
@@ -23,11 +16,6 @@ class OffByQuantity(Finding, rank=Rank.RELATION + 8):
 
     quantity: Quantity
     divided: bool
-
-
-@dataclass(frozen=True)
-class OffByUnit(Finding, rank=Rank.RELATION + 7):
-    """A number is off by a factor such as between two units."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +68,6 @@ class SameProduct(Finding, rank=Rank.RELATION + 3):
 
 
 @dataclass(frozen=True)
-class RightUpTo(Finding, rank=Rank.SOME + 15):
-    """A list is right up to this index, and wrong from there on. (None: the index differs from case to case.)"""
-
-    index: int | None
-
-
-@dataclass(frozen=True)
 class OtherLength(Finding, rank=Rank.SIDE):
     """A list has more or fewer elements than expected."""
 
@@ -109,11 +90,6 @@ class WrongParts(Finding, rank=Rank.RELATION + 7):
 
 
 @dataclass(frozen=True)
-class ShardsExchanged(Finding, rank=Rank.RELATION + 6):
-    """The parts of an array are the expected ones, but on each other's devices."""
-
-
-@dataclass(frozen=True)
 class OnlyThere(Finding):
     """Which elements are wrong, if they are few; what is true of each of them, or of each wrong value `inside` them."""
 
@@ -128,8 +104,8 @@ class OnlyThere(Finding):
 
 
 KEEPS_SECRET = (
-    *(OffByUnit, OnOneSide, Reordered, OtherElements, WrongGroups, SameProduct, RightUpTo, OtherLength, OtherKeys),
-    *(Rearranged, ElementsMisplaced, SameSizeOtherShape),
+    *(OnOneSide, Reordered, OtherElements, WrongGroups, SameProduct, OtherLength, OtherKeys),
+    *(ElementsMisplaced, SameSizeOtherShape),
 )
 
 
@@ -141,14 +117,14 @@ def reveals(finding: Finding) -> bool:
 
 
 EXAMPLES = (
-    *(AsGiven("shape"), OffByUnit(), OnOneSide("large"), SameProduct(), OtherLength("fewer"), ShardsExchanged()),
+    *(OnOneSide("large"), SameProduct(), OtherLength("fewer")),
     OffByQuantity(Quantity("devices along", "x"), divided=True),
     OffByQuantity(Quantity("argument", "n"), divided=False),
     *(TimesExpected(4.0), TimesExpected(0.125), TimesExpected(-1.0)),
     *(TooLargeBy(-1, None), TooLargeBy(0.5, Quantity("argument", "n"))),
     *(Reordered("reversed"), Reordered("rotated"), Reordered("two swapped"), Reordered("any")),
     *(OtherElements("first missing"), OtherElements("last missing"), OtherElements("missing"), OtherElements("extra")),
-    *(WrongGroups("order"), WrongGroups("values"), WrongGroups("count"), RightUpTo(2), RightUpTo(None)),
+    *(WrongGroups("order"), WrongGroups("values"), WrongGroups("count")),
     *(OtherKeys("missing"), OtherKeys("extra")),
     WrongParts(((0, "replicated"), (1, "sharded"))),
     WrongParts(((0, "fewer"),), in_process=True),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import jax
@@ -110,14 +110,6 @@ def _executed(program: Program, case: Case) -> Ran:
 @functools.lru_cache(maxsize=256)
 def _sent_without_collectives(program: Program, case: Case) -> tuple[Collective, ...]:
     return sent_without_collectives(program, case.mesh, operands(case), _read(program))
-
-
-def arrays_given(case: Case) -> Iterator[tuple[str, str, Array]]:
-    """Every array that a case gives: the argument that it is in, its own name, as params['b1'], and the array."""
-    for argument, given in case.arguments.items():
-        for path, array in jax.tree.leaves_with_path(given):
-            if isinstance(array, Array):
-                yield argument, f"{argument}{jax.tree_util.keystr(path)}", array
 
 
 def operands(case: Case) -> list[Array]:

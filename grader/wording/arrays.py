@@ -33,12 +33,6 @@ WRONG_ZEROS = {  # whether there are zeros too many, and too few
 }  # fmt: skip
 
 
-@says(kinds.DimensionsReordered)
-def _(f: kinds.DimensionsReordered) -> Said:
-    how = "are those of the transpose" if f.transposed else "are in a different order"
-    return Said(cause=f"The dimensions {how}.", question="Which dimension comes first?")
-
-
 @says(kinds.WrongLength)
 def _(f: kinds.WrongLength) -> Said:
     return _lengths(kinds.WrongLengths((f,)))
@@ -135,46 +129,6 @@ def _(f: kinds.AllZero) -> Said:
 def _(f: kinds.NotFinite) -> Said:
     cause = f"Some elements are `{f.value}`. That can come from {CAUSES_OF[f.value]}."
     return Said(cause=cause, question="Which step of yours can do that?")
-
-
-@says(kinds.Rearranged)
-def _(f: kinds.Rearranged) -> Said:
-    if f.how == "transposed":
-        return Said(cause="It holds the expected elements, transposed.", question="Which dimension comes first?")
-    rolled = f"shifted {'back' if f.by < 0 else 'forward'} by {abs(f.by)}"
-    cause = f"It holds the expected elements, {rolled if f.by else 'flipped'} along dimension {f.dimension}."
-    return Said(cause=cause, question="Where do you count from, and which way?")
-
-
-@says(kinds.BlocksOnWrongDevices)
-def _(f: kinds.BlocksOnWrongDevices) -> Said:
-    cause = f"Each block is one of the expected ones, but device {f.device} holds that of device {f.holds}."
-    return Said(cause=cause, question="Is it the direction, the offset, or the order of the mesh axes?")
-
-
-@says(kinds.UpdateOffByFactor)
-def _(f: kinds.UpdateOffByFactor) -> Said:
-    share = "" if f.share == 1 else f"{number(f.share)} × "
-    cause = f"It contains {share}`{f.argument}`, as it should, but what is added to it is {as_factor(f.factor)}."
-    return Said(cause=cause, question="How is the added term computed?")
-
-
-@says(kinds.OffByConstant)
-def _(f: kinds.OffByConstant) -> Said:
-    how = f"{number(abs(f.by))} too {'large' if f.by > 0 else 'small'}"
-    return Said(cause=f"Every element is {how}.", question="Where do you start counting, or what is added?")
-
-
-@says(kinds.WithinAPercent)
-def _(f: kinds.WithinAPercent) -> Said:
-    question = "Is something computed or sent in lower precision (bfloat16), or is a small term missing?"
-    return Said(cause="Every element is within 1% of the expected one.", question=question)
-
-
-@says(kinds.RowsOffByFactors)
-def _(f: kinds.RowsOffByFactors) -> Said:
-    cause = "Along the last dimension, each row is off by its own factor."
-    return Said(cause=cause, question="What should each row be divided or multiplied by?")
 
 
 @says(kinds.ElementsMisplaced)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from grader.findings.cases import (
-    AlwaysSame,
     ChangedReference,
     ErrorExpected,
     FunctionChange,
@@ -112,13 +111,6 @@ def _(f: ErrorExpected) -> Said:
 def _(f: RightWith) -> Said:
     given = " and ".join(f"`{name}` = {value}" for name, value in f.arguments)
     return Said(where=f"With {given} and everything else the same, it is correct.", question="What is different there?")
-
-
-@says(AlwaysSame)
-def _(f: AlwaysSame) -> Said:
-    what = "processes" if f.processes else "cases"
-    result = "The result is on the same devices" if f.devices else "The result is the same"
-    return Said(cause=f"{result} in all {what}, whatever the arguments are.", question="What should it depend on?")
 
 
 @says(OffDependsOn)

@@ -6,12 +6,10 @@ from dataclasses import replace
 
 from grader.findings.processes import (
     DidNotEnd,
-    FirstRow,
     NoMain,
     NotKilled,
     ProcessesAgree,
     ProcessesSilent,
-    RightWithOtherCount,
     WrongInProcess,
 )
 from grader.wording.said import Said, said, says
@@ -51,24 +49,6 @@ def _(f: WrongInProcess) -> Said:
     (name, expected, found), *rest = f.parts
     more = "\n".join(f"- {part}: expected {one}, found {other}" for part, one, other in rest)
     return Said(f"{name[:1].upper()}{name[1:]} is wrong.", expected=expected, found=found, where=where, detail=more)
-
-
-@says(RightWithOtherCount)
-def _(f: RightWithOtherCount) -> Said:
-    what = "processes" if f.what == "processes" else "devices in each process"
-    return Said(
-        cause=f"This was correct with {f.right} {what}, but not with {f.wrong}.",
-        question="Does your code contain a number that holds for only one of the two?",
-    )
-
-
-@says(FirstRow)
-def _(f: FirstRow) -> Said:
-    return Said(
-        cause=f"The first row on {f.device} is row {f.found} of this process's `{f.argument}`; it should be row "
-        f"{f.expected}.",
-        question="Which rows belong to this process, and which of those to each device?",
-    )
 
 
 @says(ProcessesAgree)

@@ -122,28 +122,6 @@ def _(f: kinds.NothingDone) -> Said:
     )
 
 
-@says(kinds.PartsExchanged)
-def _(f: kinds.PartsExchanged) -> Said:
-    each = enumeration([f"{part_name(expected)} is returned as {part_name(found)}" for expected, found in f.pairs])
-    return Said(cause=f"The arrays are correct but in the wrong order: {each}.", question="Which order is expected?")
-
-
-@says(kinds.ReturnedAsGiven)
-def _(f: kinds.ReturnedAsGiven) -> Said:
-    each = enumeration([f"{part_name(part)} is `{argument}`" for part, argument in f.pairs])
-    return Said(cause=f"{upper_first(each)}, unchanged.", question="What should be done to it?")
-
-
-@says(kinds.DevicesAlone)
-def _(f: kinds.DevicesAlone) -> Said:
-    along = enumeration([f"`{axis}`" for axis in f.axes])
-    return Said(
-        cause=f"This is the result you get when the devices along {along} never communicate and each uses only its own "
-        "blocks.",
-        question="Which data does a device need, and which device holds it?",
-    )
-
-
 @says(kinds.StepChanged)
 def _(f: kinds.StepChanged) -> Said:
     what = part_name(f.part).removeprefix("the ") if f.part else "result"

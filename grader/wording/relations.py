@@ -10,22 +10,11 @@ from grader.wording.said import Said, said, says
 _EXACT = 1e-9  # relative: how near a factor is to the part that is said
 
 
-@says(kinds.AsGiven)
-def _(f: kinds.AsGiven) -> Said:
-    return Said(cause=f"It is `{f.argument}`, unchanged.", question="What should happen to it?")
-
-
 @says(kinds.OffByQuantity)
 def _(f: kinds.OffByQuantity) -> Said:
     how = "divided by" if f.divided else "times"
     question = "Is it divided once too often?" if f.divided else "Is it multiplied once too often?"
     return Said(cause=f"It is the expected value {how} {quantity_name(f.quantity)}.", question=question)
-
-
-@says(kinds.OffByUnit)
-def _(f: kinds.OffByUnit) -> Said:
-    cause = "It is off by a factor like the one between two units, such as MB and MiB."
-    return Said(cause=cause, question="Which unit is asked for?")
 
 
 @says(kinds.TimesExpected)
@@ -91,16 +80,6 @@ def _(f: kinds.SameProduct) -> Said:
     return Said(cause=cause, question="Which of them should be larger, and which smaller?")
 
 
-@says(kinds.RightUpTo)
-def _(f: kinds.RightUpTo) -> Said:
-    if f.index is None:
-        return Said(
-            cause="The first elements are correct; from some index on, all are wrong.", question="What changes there?"
-        )
-    cause = f"It is correct up to index {f.index}, and wrong from there on."
-    return Said(cause=cause, question=f"What happens between index {f.index} and index {f.index + 1}?")
-
-
 @says(kinds.OtherLength)
 def _(f: kinds.OtherLength) -> Said:
     return Said(cause=f"It has {f.side} elements than expected.")
@@ -124,12 +103,6 @@ def _(f: kinds.WrongParts) -> Said:
     }
     each = "; ".join(f"dimension {k} {how[one]}" for k, one in f.dimensions)
     return Said(cause=f"{each[:1].upper()}{each[1:]}.", question="Which mesh axis should shard which dimension?")
-
-
-@says(kinds.ShardsExchanged)
-def _(f: kinds.ShardsExchanged) -> Said:
-    cause = "The shards are the expected ones, but on each other's devices."
-    return Said(cause=cause, question="Which axis shards which dimension, and in which order?")
 
 
 @says(kinds.OnlyThere)

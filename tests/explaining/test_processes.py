@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from grader.arrays.described import HELD, Observed, PerProcess
+from grader.arrays.described import PerProcess
 from grader.exercises import Case, ProcessExercise
 from grader.exercises.answers import Script
 from grader.explaining.explained import explained
@@ -12,7 +12,7 @@ from grader.explaining.processes import ProcessExplainer
 from grader.findings import processes as kinds
 from grader.findings.cases import HasValue, InFirstCase, RightIn
 from grader.findings.problems import ErrorMeaning
-from grader.findings.relations import AsGiven, OnlyThere, TimesExpected
+from grader.findings.relations import OnlyThere, TimesExpected
 from grader.findings.values import WrongValue
 from grader.processes.launch import Launch, Process
 
@@ -67,22 +67,6 @@ def test_what_the_error_means_with_which_a_process_failed_first(raised, meant):
 
 
 @pytest.mark.parametrize(
-    ("meshes", "value", "finding"),
-    [
-        (((4,), (2,)), lambda k, n: 4, kinds.RightWithOtherCount("processes", 4, 2)),
-        (((4,), (2,)), lambda k, n: 2 * n, TimesExpected(2)),  # it is wrong with both
-        (((2,), (2,)), lambda k, n: 2 * n, TimesExpected(2)),
-        (((3,), (4,), (2,)), lambda k, n: max(n, 3), TimesExpected(1.5)),  # right with several other numbers
-    ],
-)
-def test_with_how_many_processes_it_is_right(meshes, value, finding):
-    assert findings(exercise_of(*meshes), value)[1:] == (finding,)
-    given = iter([2, 2, 7, 7])
-    told = findings(exercise_of((2, 2), (2, 1)), lambda k, n: next(given))
-    assert told[1:] == (kinds.RightWithOtherCount("devices", 2, 1),)
-
-
-@pytest.mark.parametrize(
     ("value", "told"),
     [
         (lambda k, n: "host-1", (kinds.ProcessesAgree(),)),
@@ -100,7 +84,7 @@ def test_what_all_wrong_processes_have_in_common_is_told():
         return ticket[process_id] * num_processes
 
     exercise = exercise_of((3,), reference=mine, arguments={"ticket": PerProcess((30, 50, 70))})
-    assert findings(exercise, lambda k, n: (30, 50, 70)[k])[1:] == (AsGiven("ticket"),)
+    assert findings(exercise, lambda k, n: 6 * (30, 50, 70)[k])[1:] == (TimesExpected(2),)
     right_in = RightIn(2, 3, True, HasValue("process_id", "1"))
     assert findings(exercise, lambda k, n: (90, 5, 210)[k])[-1] == right_in
 
@@ -109,18 +93,6 @@ def test_what_is_true_of_one_process_is_not_said_of_all():
     exercise = exercise_of((2,), reference=lambda process_id, num_processes: ["a", 2 + process_id, 8 - process_id])
     only = OnlyThere(("[1]",), TimesExpected(0.5))
     assert findings(exercise, lambda k, n: [["a", 1, 8], ["a", 3, 9]][k])[1:] == (InFirstCase(only, process=True),)
-
-
-def test_the_first_row_of_a_device_is_told():
-    def rows(process_id, num_processes, *, rows):
-        return held(ROWS[3 * process_id : 3 * process_id + 3])
-
-    def held(block):
-        return {"batch": Observed({HELD: {"device 0": {"[0:3, 0:2]": block}}})}
-
-    exercise = exercise_of((2,), reference=rows, arguments={"rows": ROWS})
-    told = findings(exercise, lambda k, n: held(ROWS[:3]))
-    assert told[1] == kinds.FirstRow("device 0", "rows", 3, 0)
 
 
 def test_parts_of_a_tuple_are_named_as_the_author_names_them():

@@ -121,18 +121,6 @@ def test_nothing_is_said_of_shares_if_the_result_is_no_sum_of_them():
     assert not any(isinstance(one, SharesCounted) for one in found)
 
 
-def test_devices_that_do_not_communicate_are_told():
-    centered = exercise(
-        lambda a: a - a.mean(axis=0),
-        lambda draw: Case({"a": draw.array(8, 3, spec=P("x"))}, draw.mesh("x", "y"), P("x")),
-    )
-
-    def answer(a, *, mesh):
-        return jax.shard_map(lambda a: a - a.mean(axis=0), mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
-
-    assert heard(centered, answer) == (programs.DevicesAlone(("x",)),)
-
-
 def two_arrays(draw):
     return Case({name: Array(draw.values(8, 8), P()) for name in "vw"}, draw.mesh("x"), (P(), P()))
 
@@ -143,8 +131,6 @@ FIRST, SECOND = ResultPart("[0]"), ResultPart("[1]")
 @pytest.mark.parametrize(
     "answer, finding",
     [
-        (lambda v, w, *, mesh: (2 * w, v + 1), programs.PartsExchanged(((FIRST, SECOND), (SECOND, FIRST)))),
-        (lambda v, w, *, mesh: (w, 2 * w), programs.ReturnedAsGiven(((FIRST, "w"),))),
         (lambda v, w, *, mesh: (jnp.sin(v) * v**2, 2 * w), programs.RightParts((SECOND,), 0)),
     ],
 )

@@ -8,17 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from grader.arrays.described import HELD, is_observed
 from grader.arrays.numbers import same_value
 from grader.explaining.cases.right_cases import right_in
 from grader.explaining.cases.tried import ENOUGH_CASES, Tried, is_small
 from grader.explaining.compared.relations import relations_of
 from grader.explaining.compared.single_numbers import is_number, sizes_in
 from grader.explaining.telling import most_telling
-from grader.findings.cases import AlwaysSame, InFirstCase, OffDependsOn
+from grader.findings.cases import InFirstCase, OffDependsOn
 from grader.findings.finding import Finding, Rank
 from grader.findings.quantities import Quantity
-from grader.findings.relations import AsGiven
 
 SAME_OFF = 1e-6  # relative: how near two numbers are that are off by the same
 
@@ -36,7 +34,7 @@ def evidence(
     tells little. `processes`: what is tried are processes, and not cases.
     """
     wrong, right = [one for one in tried if not one.right], [one for one in tried if one.right]
-    common = _always_same(tried, processes) or _in_common([one for one in wrong if one.found is not None], processes)
+    common = _in_common([one for one in wrong if one.found is not None], processes)
     best = common
     if best is None or best.rank < Rank.RELATION:
         best = changed() or _better(_off_depends_on(wrong), common)
@@ -81,9 +79,7 @@ def _is_chance_in_one(found: Finding, wrong: Sequence[Tried]) -> bool:
 
 def _numbers_in(found: Finding, given: Mapping[str, Any]) -> Iterator[Any]:
     """The arguments, and the numbers of a case, that a finding names."""
-    if isinstance(found, AsGiven):
-        yield given[found.argument]
-    elif isinstance(found, Quantity):
+    if isinstance(found, Quantity):
         yield dict(sizes_in(given)).get(found)
     for value in vars(found).values():
         if isinstance(value, Finding):
@@ -101,32 +97,6 @@ def _wrong_elements(one: Tried) -> list[Any]:
 def _that_differ(sizes: Sequence[Mapping[Quantity, float]]) -> list[dict[Quantity, float]]:
     """Of each case the numbers that are others elsewhere: one that never changes may be a factor by chance."""
     return [{name: n for name, n in some.items() if len({other.get(name) for other in sizes}) > 1} for some in sizes]
-
-
-def _always_same(tried: Sequence[Tried], processes: bool) -> Finding | None:
-    """One and the same answer in several cases in which others are expected."""
-    if len(tried) < ENOUGH_CASES:
-        return None
-    found, expected = ([_place(getattr(one, side)) for one in tried] for side in ("found", "expected"))
-    devices = is_observed(tried[0].found)
-    if devices != is_observed(tried[0].expected) or not _all_same(found) or _all_same(expected):
-        return None
-    return None if all(_is_part(one.found, one.expected) for one in tried) else AlwaysSame(devices, processes)
-
-
-def _all_same(values: Sequence[Any]) -> bool:
-    return all(same_value(one, values[0]) for one in values[1:])
-
-
-def _place(value: Any) -> Any:
-    """Of an array that is on devices these; of anything else itself."""
-    return list(value[HELD]) if is_observed(value) else value
-
-
-def _is_part(found: Any, expected: Any) -> bool:
-    """Whether a dict lacks nothing but keys."""
-    both = isinstance(found, Mapping) and isinstance(expected, Mapping) and len(found) > 0
-    return both and all(key in expected and same_value(found[key], expected[key]) for key in found)
 
 
 def _off_depends_on(wrong: Sequence[Tried]) -> Finding | None:

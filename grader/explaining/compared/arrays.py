@@ -11,20 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from grader.arrays.numbers import close, same_numbers, tolerance
+from grader.arrays.numbers import close, same_numbers
 from grader.explaining.compared.compared import ENOUGH, Compared, flat
-from grader.explaining.compared.fitted import (
-    factor_relations,
-    rows_off_by_factors,
-    update_off_by_factor,
-)
+from grader.explaining.compared.fitted import factor_relations
 from grader.findings import arrays as kinds
 from grader.findings.finding import Finding
 
 _Search = Callable[[Compared], Iterator[Finding]]
-NEAR = 0.01  # of each element: bfloat16 keeps two or three digits
-_SEEN_OFF = 10  # times the tolerance: how far off elements have to be to say by which constant
-MOST_ROLLED = 4  # places
 _FEW = 16  # indices along a dimension, that are told one by one
 MOST_TOLD = 4  # of these, right or wrong
 _TOGETHER: Mapping[kinds.Together, Callable[..., np.ndarray]] = {"sum": np.sum, "mean": np.mean, "maximum": np.max}
@@ -39,7 +32,6 @@ def relations(seen: Compared, *elsewhere: Compared) -> Iterator[Finding]:
     if not seen.are_numbers or not seen.wrong:
         return
     if not seen.same_shapes:
-        yield from _rearranged(seen)
         yield from _in_another_shape(seen)
         return
     yield from factor_relations([seen, *elsewhere])
@@ -79,59 +71,6 @@ def _not_finite(seen: Compared) -> Iterator[Finding]:
     if np.isfinite(expected).all():
         odd = {"nan": np.isnan(found), "inf": found == np.inf, "-inf": found == -np.inf}
         yield from (kinds.NotFinite(value) for value in kinds.ODD if odd[value].any())
-
-
-def _rearranged(seen: Compared) -> Iterator[Finding]:
-    if not all(len(np.unique(expected)) >= ENOUGH for expected in seen.expected):
-        return
-
-    def given_by(change: Callable[..., np.ndarray], *options: int) -> bool:
-        return all(close(found, change(expected, *options), seen.roundings) for found, expected in seen.pairs)
-
-    ndim = seen.expected[0].ndim
-    if ndim > 1 and given_by(np.transpose):
-        yield kinds.Rearranged("transposed", 0, 0)
-    for k in range(ndim if seen.same_shapes else 0):
-        if given_by(np.flip, k):
-            yield kinds.Rearranged("flipped", k, 0)
-        most = min(MOST_ROLLED, seen.expected[0].shape[k] // 2)
-        rolls = (by for n in range(1, most + 1) for by in (n, -n) if given_by(np.roll, by, k))
-        yield from (kinds.Rearranged("rolled", k, by) for by in itertools.islice(rolls, 1))
-
-
-def _blocks_on_wrong_devices(seen: Compared) -> Iterator[Finding]:
-    holds = [[d for d, e in enumerate(seen.expected) if close(found, e, seen.roundings)] for found in seen.found]
-    wrong = [d for d, owners in enumerate(holds) if d not in owners]
-    if wrong and all(holds) and _telling([seen.found[d] for d in wrong]):
-        yield kinds.BlocksOnWrongDevices(wrong[0], holds[wrong[0]][0])
-
-
-def _updates_off(seen: Compared) -> Iterator[Finding]:
-    for name, blocks in seen.given.items() if seen.are_floats else ():
-        if fit := update_off_by_factor(flat(seen.found), flat(seen.expected), flat(blocks), seen.roundings):
-            yield kinds.UpdateOffByFactor(name, *fit)
-
-
-def _off_by_constant(seen: Compared) -> Iterator[Finding]:
-    found, expected = flat(seen.found), flat(seen.expected)
-    if len(np.unique(expected)) < ENOUGH or not np.isfinite([found, expected]).all():
-        return
-    by = float(f"{np.mean(found - expected):.6g}")
-    if abs(by) > _SEEN_OFF * tolerance(expected, seen.roundings) and close(found - by, expected, seen.roundings):
-        yield kinds.OffByConstant(by)
-
-
-def _within_a_percent(seen: Compared) -> Iterator[Finding]:
-    found, expected = flat(seen.found), flat(seen.expected)
-    if not seen.are_floats or len(np.unique(expected)) < ENOUGH or not np.isfinite(found).all():
-        return
-    if (np.abs(found - expected) <= NEAR * np.abs(expected)).all():
-        yield kinds.WithinAPercent()
-
-
-def _rows_off(seen: Compared) -> Iterator[Finding]:
-    if seen.are_floats and rows_off_by_factors(seen):
-        yield kinds.RowsOffByFactors()
 
 
 def _elements_misplaced(seen: Compared) -> Iterator[Finding]:
@@ -222,12 +161,6 @@ SEARCHES: Sequence[_Search] = (
     _replicas_disagree,
     _all_zero,
     _not_finite,
-    _rearranged,
-    _blocks_on_wrong_devices,
-    _updates_off,
-    _off_by_constant,
-    _within_a_percent,
-    _rows_off,
     _elements_misplaced,
     _wrong_zeros,
     _same_on_all_devices,

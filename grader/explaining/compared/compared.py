@@ -20,8 +20,7 @@ class Compared:
     """The blocks found in one case and the expected ones, in the order of devices.
 
     Blocks with the same place are replicas of one part of the array. `numbers` are those of the case that the array may
-    be off by, besides the sizes of the mesh: arguments, lengths. `given` are arguments of the array's shape, by name,
-    in the same blocks.
+    be off by, besides the sizes of the mesh: arguments, lengths.
     """
 
     found: Sequence[np.ndarray]
@@ -30,7 +29,6 @@ class Compared:
     places: Sequence[str] = ()
     roundings: int = ROUNDINGS
     numbers: Mapping[Quantity, float] = field(default_factory=dict)
-    given: Mapping[str, Sequence[np.ndarray]] = field(default_factory=dict)
 
     @functools.cached_property
     def pairs(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -71,15 +69,9 @@ class Compared:
         return [d for d in range(len(self.found)) if d not in self.right]
 
 
-def plain_array(
-    found: np.ndarray,
-    expected: np.ndarray,
-    numbers: Mapping[Quantity, float] | None = None,
-    given: Mapping[str, np.ndarray] | None = None,
-) -> Compared:
-    """A plain array beside the expected one, and what a function was given: of its arrays those of the same shape."""
-    alike = {n: [a] for n, a in (given or {}).items() if a.shape == expected.shape and a.dtype.kind in FLOATS}
-    return Compared([found], [expected], numbers=numbers or {}, given=alike)
+def plain_array(found: np.ndarray, expected: np.ndarray, numbers: Mapping[Quantity, float] | None = None) -> Compared:
+    """A plain array beside the expected one; `numbers` are those of what a function was given."""
+    return Compared([found], [expected], numbers=numbers or {})
 
 
 def devices_along(mesh: Mapping[str, int]) -> dict[Quantity, float]:

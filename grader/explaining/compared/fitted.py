@@ -1,7 +1,6 @@
-"""Factors that are fitted to a wrong array: of all elements, of each row, or of what is added to an argument.
+"""The factor by which all elements of a wrong array are off.
 
-A factor explains whatever is near zero, or near another explanation. So each is told only if enough elements are large
-compared with the tolerance, and none of what it explains could be explained without it.
+A factor explains whatever is near zero. So it is a finding only if enough elements are large beside the tolerance.
 """
 
 from __future__ import annotations
@@ -11,21 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from grader.arrays.numbers import close, close_entries, tolerance
+from grader.arrays.numbers import close, tolerance
 from grader.explaining.compared.compared import ENOUGH, Compared, devices_along, flat
 from grader.findings.arrays import FactorIs, OffByFactor
 from grader.findings.finding import Finding
 from grader.findings.quantities import Quantity
 
-_MANY = 6  # different elements: a few are fitted by chance
 _EXACT = 1e-4  # relative: how near a factor has to be to the one it is taken for
-VERY_EXACT = 1e-5  # how near a share has to be to the round number it is taken for
-DECIMALS = 3  # of the share of an argument that a running mean keeps
-SEEN = 100  # times the tolerance: how large elements are of which a factor is told
 _SEEN_OFF = 10  # times the tolerance: how far off an element has to be to say by what factor
 SMALL_FACTOR = 2.5  # up to here a factor is some number of the case by chance
 OFF_WHOLE = 0.01  # off a whole number: every large number is near to one
-FREE = 2  # elements of a row that a factor has to explain: to one of them alone it is fitted
 
 
 def factor_relations(cases: Sequence[Compared]) -> Iterator[Finding]:
@@ -92,69 +86,3 @@ def _is_whole(factor: float) -> bool:
 def _rounded(factor: float) -> float:
     """In so few digits that the same factor is equal in all cases."""
     return float(f"{factor:.4g}")
-
-
-def update_off_by_factor(
-    found: np.ndarray, expected: np.ndarray, argument: np.ndarray, roundings: int
-) -> tuple[float, float] | None:
-    """The share of an argument that is in an array, as it should be; and by what factor what is added to it is off."""
-    columns = np.stack([argument, expected], axis=1)
-    if len(found) < _MANY or not np.isfinite([found, expected, argument]).all() or _are_one_row(columns.T):
-        return None  # (of one row times a number it is made in any number of ways)
-    (kept, factor), *_ = np.linalg.lstsq(columns, found, rcond=None)
-    if abs(factor - 1) < _EXACT or abs(factor) < _EXACT:
-        return None
-    if not close(kept * argument + factor * expected, found, roundings):
-        return None
-    # What neither alone explains has to be seen, as has what it is off by; else two factors fit whatever is near both:
-    # _MANY elements, of which two are fitted, each come within 1 / SEEN of the rest in one of 10⁸ cases.
-    of_argument, of_expected = _each_alone(columns)
-    told = [of_argument, of_expected, (factor - 1) * of_expected, factor * of_expected]
-    if not all(_are_seen(elements, tolerance(found, roundings)) for elements in told):
-        return None
-    share = kept / (1 - factor)  # found is share × argument + factor × (expected − share × argument)
-    whole = round(float(share), DECIMALS)
-    return (whole, _rounded(factor)) if abs(share - whole) <= VERY_EXACT and 0 < whole <= 1 else None
-
-
-def rows_off_by_factors(seen: Compared) -> bool:
-    """Whether the elements of each row of a block are off by one factor, and those of other rows by others."""
-    if any(expected.ndim < 2 or not expected.size for expected in seen.expected):
-        return False
-    if len({expected.shape[-1] for expected in seen.expected}) > 1:
-        return False
-    one, other = (
-        np.concatenate([b.reshape(-1, b.shape[-1]) for b in side]).astype(np.float64)
-        for side in (seen.found, seen.expected)
-    )
-    if not np.isfinite([one, other]).all():
-        return False
-    least = SEEN * tolerance(other, seen.roundings)  # of smaller elements any factor is near enough
-    told = (np.abs(other) > least).sum(axis=1) >= FREE
-    if np.count_nonzero(told) < _MANY or not close_entries(one, other, seen.roundings)[~told].all():
-        return False
-    factors = (one * other).sum(axis=1)[told] / (other * other).sum(axis=1)[told]
-    if not close(factors[:, None] * other[told], one[told], seen.roundings):
-        return False
-    off = (np.abs((factors - 1)[:, None] * other[told]) > least).sum(axis=1)
-    if np.maximum(off - 1, 0).sum() < _MANY:  # one element of each row is what its factor is fitted to
-        return False
-    return len(np.unique(np.round(factors[off >= FREE], 3))) > 1 and not _are_one_row(other[told])
-
-
-def _are_seen(elements: np.ndarray, least: float) -> bool:
-    """Whether many of these are large against what two elements may differ by: only those could have disagreed."""
-    return len(np.unique(elements[np.abs(elements) > SEEN * least])) >= _MANY
-
-
-def _each_alone(columns: np.ndarray) -> list[np.ndarray]:
-    """Of each of two columns what the other does not explain."""
-    one, other = columns.T
-    both = float(one @ other)
-    return [one - both / float(other @ other) * other, other - both / float(one @ one) * one]
-
-
-def _are_one_row(rows: np.ndarray) -> bool:
-    """Whether all rows are one and the same, times a number: then so are those of many a wrong array."""
-    largest, *others = np.linalg.svd(rows, compute_uv=False)
-    return not others or bool(others[0] < _EXACT * largest)

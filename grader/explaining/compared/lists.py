@@ -11,28 +11,21 @@ import numpy as np
 
 from grader.arrays.numbers import same_value
 from grader.explaining.compared.single_numbers import is_number
-from grader.findings.arrays import Rearranged
 from grader.findings.finding import Finding
-from grader.findings.relations import OtherElements, OtherLength, Reordered, RightUpTo, SameProduct, WrongGroups
+from grader.findings.relations import OtherElements, OtherLength, Reordered, SameProduct, WrongGroups
 
-SAME_CURVE = 2e-4  # relative: how near two losses of one curve are
 ENOUGH, SWAPPED = 3, 2  # elements, of which another order is no chance; those that are in each other's place
 
 
 def list_relations(found: list[Any], expected: list[Any]) -> Iterator[Finding]:
     """How a wrong list relates to the expected one."""
     one, other = flattened(found), flattened(expected)
-    rows = all(isinstance(row, (list, tuple)) for row in (*found, *expected))
-    if rows and found and len({*map(len, found)}) == 1 and same_value(list(zip(*found, strict=True)), expected):
-        yield Rearranged("transposed", 0, 0)
     if found and same_value(one, other) and _form(found) != _form(expected):
         yield WrongGroups("order")
     if len(found) == len(expected) > 1:
         yield from _in_another_order(found, expected)
         if all(map(is_number, (*found, *expected))) and math.prod(found) == math.prod(expected) != 0:
             yield SameProduct()
-        if all(map(is_number, (*found, *expected))):
-            yield from _where_it_goes_wrong(list(map(_nearly_same, found, expected)))
     elif len(found) != len(expected):
         yield from _of_another_length(found, expected)
     if _is_nested(expected) and as_often(one, other) and not _are_same_groups(found, expected):
@@ -79,19 +72,6 @@ def _in_another_order(found: list[Any], expected: list[Any]) -> Iterator[Finding
             elif any(same_value(found, expected[k:] + expected[:k]) for k in range(1, len(expected))):
                 yield Reordered("rotated")
         yield Reordered("any")
-
-
-def _where_it_goes_wrong(right: Sequence[bool]) -> Iterator[Finding]:
-    """From where on numbers are wrong, of which these are right."""
-    if 0 < (begun := sum(right)) < len(right) - 1 and all(right[:begun]):
-        yield RightUpTo(begun - 1)
-        yield RightUpTo(None)
-
-
-def _nearly_same(one: Any, other: Any) -> bool:
-    """Whether two numbers are the same, of fractions to the digits that another order of sums leaves."""
-    whole = all(isinstance(number, int) for number in (one, other))
-    return same_value(one, other) if whole else math.isclose(one, other, rel_tol=SAME_CURVE)
 
 
 def _is_within(some: list[Any], values: list[Any]) -> bool:

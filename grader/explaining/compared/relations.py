@@ -6,14 +6,13 @@ in every case that is wrong is told.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from grader.arrays.described import HELD, OnDevices, is_observed
+from grader.arrays.described import HELD, is_observed
 from grader.arrays.numbers import same_value
 from grader.explaining.compared import arrays
 from grader.explaining.compared.compared import Compared, plain_array
@@ -24,7 +23,7 @@ from grader.explaining.compared.single_numbers import is_number, number_relation
 from grader.explaining.telling import in_all
 from grader.findings.finding import Finding
 from grader.findings.quantities import Quantity
-from grader.findings.relations import AsGiven, OnlyThere, OtherKeys, WrongGroups
+from grader.findings.relations import OnlyThere, OtherKeys, WrongGroups
 from grader.findings.values import OtherKind, Sort
 
 MOST_PLACES = 4  # of wrong elements, that are told
@@ -69,9 +68,6 @@ def _relations(found: Any, expected: Any, known: _Known) -> Iterator[Finding]:
 def _of_whole(found: Any, expected: Any, known: _Known) -> Iterator[Finding]:
     if isinstance(found, np.ndarray) and isinstance(expected, (list, tuple)):
         found = list(found) if any(isinstance(one, np.ndarray) for one in expected) else found.tolist()
-    for name, value in known.given.items():
-        if isinstance(value, COMPARABLE) and isinstance(value, bool) is isinstance(found, bool):
-            yield from [AsGiven(name)] if same_value(found, value) else []
     both = found, expected
     if all(map(is_observed, both)):
         yield from _of_array_on_devices(found[HELD], expected[HELD], known)
@@ -111,7 +107,7 @@ def _of_keys(found: Mapping[str, Any], expected: Mapping[str, Any]) -> Iterator[
 
 def _of_array(found: np.ndarray, expected: np.ndarray, known: _Known) -> Iterator[Finding]:
     given = {name: value for name, value in known.given.items() if isinstance(value, np.ndarray)}
-    yield from arrays.relations(plain_array(found, expected, known.sizes, given))
+    yield from arrays.relations(plain_array(found, expected, known.sizes))
     if found.ndim == expected.ndim == 1:
         yield from list_relations(found.tolist(), expected.tolist())
     if found.shape != expected.shape:
@@ -140,7 +136,7 @@ def _of_array_on_devices(found: Mapping[str, Any], expected: Mapping[str, Any], 
     parts = [[bounds(part) for part in side] for side in (one, other)]
     if one == other:
         blocks, wanted = ([b for each in held.values() for b in each.values()] for held in (found, expected))
-        seen = Compared(blocks, wanted, places=one, numbers=known.sizes, given=_in_parts(parts[0], known))
+        seen = Compared(blocks, wanted, places=one, numbers=known.sizes)
         yield from arrays.relations(seen)
         return
     in_process = "num_processes" in known.given  # each sees nothing but its own devices
@@ -149,14 +145,6 @@ def _of_array_on_devices(found: Mapping[str, Any], expected: Mapping[str, Any], 
         yield from part_relations(*parts, in_process=in_process)
     else:
         yield from shape_relations(Shaped(shapes[0], shapes[1], known.sizes))
-
-
-def _in_parts(parts: Sequence[Sequence[tuple[int, int]]], known: _Known) -> dict[str, list[np.ndarray]]:
-    """The arguments that are arrays of the same shape on devices, in these parts."""
-    shape = tuple(max(stop for _, stop in each) for each in zip(*parts, strict=True))
-    slices = [tuple(itertools.starmap(slice, part)) for part in parts]
-    given = {name: value.value for name, value in known.given.items() if isinstance(value, OnDevices)}
-    return {name: [a[part] for part in slices] for name, a in given.items() if a.shape == shape}
 
 
 def _of_elements(elements: Sequence[tuple[str, Any, Any]], known: _Known) -> Iterator[Finding]:

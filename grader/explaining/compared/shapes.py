@@ -38,8 +38,6 @@ def shape_relations(one: Shaped) -> Iterator[Finding]:
     """How a wrong shape relates to the expected one, the most telling first."""
     found, expected = one.found, one.expected
     if len(found) == len(expected):
-        if sorted(found) == sorted(expected):
-            yield kinds.DimensionsReordered(transposed=found == expected[::-1])
         pairs = enumerate(zip(found, expected, strict=True))
         each = [list(_lengths(one, k, *pair)) for k, pair in pairs if pair[0] != pair[1]]
         yield from map(kinds.WrongLengths, itertools.product(*each))

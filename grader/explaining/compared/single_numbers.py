@@ -12,16 +12,14 @@ import numpy as np
 
 from grader.findings.finding import Finding
 from grader.findings.quantities import Quantity
-from grader.findings.relations import OffByQuantity, OffByUnit, OnOneSide, TimesExpected, TooLargeBy
+from grader.findings.relations import OffByQuantity, OnOneSide, TimesExpected, TooLargeBy
 
 SAME_RATIO = 1e-5  # relative: how near a ratio has to be to the one it is taken for
 NEAR_WHOLE = 1e-3  # how near a ratio has to be to a whole number
-SAME_BYTES = 1e-4  # relative: how near a ratio has to be to one of two units
 LARGEST_RATIO = 10_000  # that anybody recognizes
 LARGEST_TIMES = 16  # a difference is some number, so many times
 QUARTERS, LARGEST_PART = 4, 2  # or so many quarters of it, up to so many times
 LAST_COUNT = 4  # up to here a difference is one of counting
-UNITS = (100, 1000, 1024, 10**6, 2**20, 10**9, 2**30, 1.024, 1.024**2, 1.024**3)  # percent, kilo, kibi … and MiB to MB
 
 
 def is_number(value: Any) -> bool:
@@ -56,8 +54,6 @@ def _factors(found: float, expected: float, sizes: Mapping[Quantity, float]) -> 
         if n > 1 and is_ratio(found * n, expected):
             yield OffByQuantity(quantity, divided=True)
     ratio = found / expected
-    if any(math.isclose(ratio * times, 1, rel_tol=SAME_BYTES) for unit in UNITS for times in (unit, 1 / unit)):
-        yield OffByUnit()
     if abs(ratio) < LARGEST_RATIO and (is_ratio(ratio, few := float(f"{ratio:.3g}")) or _is_whole(ratio)):
         yield TimesExpected(few if is_ratio(ratio, few) else round(ratio))
     elif abs(1 / ratio) < LARGEST_RATIO and _is_whole(1 / ratio):

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from grader.arrays.described import HELD, Observed
 from grader.arrays.numbers import same_value
 from grader.explaining.cases.evidence import evidence
 from grader.explaining.cases.tried import Tried
 from grader.findings.arrays import OffByFactor
-from grader.findings.cases import AlwaysSame, ChangedReference, HasValue, InFirstCase, OffDependsOn, RightIn
+from grader.findings.cases import ChangedReference, HasValue, InFirstCase, OffDependsOn, RightIn
 from grader.findings.quantities import Quantity
-from grader.findings.relations import AsGiven, OffByQuantity, OnlyThere, OnOneSide, OtherKeys, TimesExpected, TooLargeBy
+from grader.findings.relations import OffByQuantity, OnlyThere, OnOneSide, OtherKeys, TimesExpected, TooLargeBy
 
 NAN, N = float("nan"), Quantity("argument", "n")
 CHANGE = ChangedReference(())
@@ -85,37 +84,16 @@ def test_more_is_told_of_the_first_of_several_arrays_though_all_are_too_large():
     ],
 )
 def test_a_small_argument_is_chance(cases):
-    assert not {"AsGiven", "OffByQuantity", "TooLargeBy"} & {*str(evidence(cases)).replace("(", " ").split()}
+    assert not {"OffByQuantity", "TooLargeBy"} & {*str(evidence(cases)).replace("(", " ").split()}
 
 
 @pytest.mark.parametrize(
     ("cases", "found"),
     [
-        (tried((4, 7, 4), (5, 9, 5)), AsGiven("n")),
-        (tried(((8, 1), (8, 4), 1), ((4, 2), (4, 9), 2)), OnlyThere(("[1]",), AsGiven("n"))),
-        (tried(((400, 1), (900, 1), 400), ((8, 1), (3, 1), 9)), first(OnlyThere(("[0]",), AsGiven("n")))),
         (tried(((18, 5), (58, 5), 40), ((7, 5), (31, 5), 9)), first(OnlyThere(("[0]",), TooLargeBy(-1, N)))),
     ],
 )
 def test_what_is_no_small_number_or_true_in_all_cases_is_no_chance(cases, found):
-    assert best(cases) == found
-
-
-def held(*devices):
-    return Observed({HELD: {f"device {k}": {"[0:2]": np.ones(2)} for k in devices}})
-
-
-@pytest.mark.parametrize(
-    ("cases", "found"),
-    [
-        (tried((7, 7, 1), (7, 3, 2), (7, 5, 3)), AlwaysSame()),
-        (tried((7, 3, 1), (7, 5, 2)), OnOneSide("large")),  # two may be alike by chance
-        (tried((7, 3, 1), (7, 5, 2), (None, 6, 3)), OnOneSide("large")),  # the third returns nothing
-        (tried(*(({"a": 1}, {"a": 1, "b": k}, k) for k in range(3))), OtherKeys("missing")),
-        ([Tried(held(0, 1), held(k, k + 1), {"n": k}) for k in (0, 1, 2)], AlwaysSame(devices=True)),
-    ],
-)
-def test_an_answer_that_is_always_the_same(cases, found):
     assert best(cases) == found
 
 

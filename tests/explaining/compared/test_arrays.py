@@ -9,21 +9,15 @@ from grader.explaining.compared.arrays import SEARCHES, relations
 from grader.explaining.compared.compared import Compared, plain_array
 from grader.findings.arrays import (
     AllZero,
-    BlocksOnWrongDevices,
     ElementsMisplaced,
     FactorIs,
     NotFinite,
-    OffByConstant,
     OffByFactor,
     OnlyDevicesRight,
-    Rearranged,
     ReplicasDisagree,
     RightAlong,
-    RowsOffByFactors,
     SameOnAllDevices,
     SameSizeOtherShape,
-    UpdateOffByFactor,
-    WithinAPercent,
     WrongZeros,
 )
 from grader.findings.quantities import Quantity
@@ -32,7 +26,6 @@ MESH = {"x": 2, "y": 2}
 WIDE, TALL = {"x": 2, "y": 4}, {"x": 4, "y": 2}
 ROWS = [np.float32(block) for block in np.random.default_rng(0).normal(size=(4, 2, 4)) * 10]
 EIGHT = [np.float32(block) for block in np.random.default_rng(1).normal(size=(8, 2, 3))]
-ARGUMENT = [np.float32(block) for block in np.random.default_rng(2).normal(size=(4, 2, 4))]
 MASKED = [np.where(np.arange(8).reshape(2, 4) % 3 == d % 3, 0, block) for d, block in enumerate(ROWS)]
 COLUMN = np.arange(4)
 X, Y, ALL = Quantity("devices along", "x"), Quantity("devices along", "y"), Quantity("all devices")
@@ -61,15 +54,6 @@ def first(*cases):
         (every(lambda b: np.where(b > 0, b, np.nan)), NotFinite("nan")),
         (every(lambda b: np.where(b > 0, b, np.inf)), NotFinite("inf")),
         (every(lambda b: np.where(b > 0, b, -np.inf)), NotFinite("-inf")),
-        (every(lambda b: b[::-1]), Rearranged("flipped", 0, 0)),
-        (every(lambda b: np.roll(b, -1, 1)), Rearranged("rolled", 1, -1)),
-        (every(lambda b: np.roll(b, 2, 1)), Rearranged("rolled", 1, 2)),
-        (every(np.transpose), Rearranged("transposed", 0, 0)),
-        ([*ROWS[1:], ROWS[0]], BlocksOnWrongDevices(0, 1)),
-        ([ROWS[3], *ROWS[1:]], BlocksOnWrongDevices(0, 3)),
-        (every(lambda b: b + 2.5), OffByConstant(2.5)),
-        (every(lambda b: b + 0.001 * np.abs(b) * np.sin(b)), WithinAPercent()),
-        (every(lambda b: b * [[2], [3 + b[0, 0]]]), RowsOffByFactors()),
         ([b.ravel()[[3, 1, 2, 0, 4, 5, 7, 6]].reshape(2, 4) for b in ROWS], ElementsMisplaced("block")),
         (list(np.reshape(ROWS, (2, 2, 2, 4)).swapaxes(0, 2).reshape(4, 2, 4)), ElementsMisplaced("devices")),
         ([ROWS[0] - 50] * 4, SameOnAllDevices(None)),
@@ -87,7 +71,7 @@ def test_of_all_blocks_the_most_telling_relation_is_told_first(found, finding):
 
 def test_the_most_telling_searches_come_first():
     """So that whoever takes the first finding takes the one with the highest rank."""
-    for found in (every(np.zeros_like), every(lambda b: b[::-1]), every(lambda b: np.where(COLUMN % 2, b - 99, b))):
+    for found in (every(np.zeros_like), every(lambda b: np.where(COLUMN % 2, b - 99, b))):
         ranks = [finding.rank for finding in relations(on_devices(found))]
         assert ranks == sorted(ranks, reverse=True)
     assert len(SEARCHES) == len(set(SEARCHES))
@@ -166,24 +150,14 @@ def test_of_a_single_element_a_factor_is_told_if_it_is_whole_in_two_cases():
     assert not list(relations(case(2, 12, TALL)))
 
 
-def test_an_update_of_an_argument_that_is_off_by_a_factor_is_told():
-    mean, finding = [np.float32(0.9) * a for a in ARGUMENT], UpdateOffByFactor("a", 0.9, 4)
-    found = [m + 4 * (e - m) for e, m in zip(ROWS, mean, strict=True)]
-    assert first(on_devices(found, given={"a": ARGUMENT})) == finding
-    one, other, argument = map(np.concatenate, (found, ROWS, ARGUMENT))
-    assert first(plain_array(one, other, given={"a": argument, "b": argument[0]})) == finding
-
-
 TABLE = np.arange(12).reshape(4, 3) ** 2
 
 
 @pytest.mark.parametrize(
     ("found", "findings"),
     [
-        (TABLE.T, [Rearranged("transposed", 0, 0)]),
         (TABLE.ravel(), [SameSizeOtherShape(same_elements=True)]),
-        (TABLE + 1, [OffByConstant(1)]),
-        (np.roll(TABLE, 1, 0), [Rearranged("rolled", 0, 1), ElementsMisplaced("array")]),
+        (np.roll(TABLE, 1, 0), [ElementsMisplaced("array")]),
         (TABLE * 5, [FactorIs(N, too_large=True), OffByFactor(5, None)]),
         (np.where(np.arange(4)[:, None] == 2, -1, TABLE), [RightAlong(0, (0, 1, 3), 4)]),
         (TABLE > 0, []),
@@ -208,7 +182,7 @@ BIG, SMALL = np.float32([1000, 1e-3, 2e-3, -1e-3]), np.float32([2000, 5e-3, 0, 1
     [
         # Each device holds its own two elements in another order: none is on a wrong device.
         ([np.array([2.0 * d + 1, 2.0 * d]) for d in range(4)], [np.array([2.0 * d, 2.0 * d + 1]) for d in range(4)],
-         MESH, "0123", BlocksOnWrongDevices),
+         MESH, "0123", OnlyDevicesRight),
         # Devices along y should hold replicas.
         ([ROWS[0] - 50] * 4, [ROWS[0], ROWS[0], ROWS[1], ROWS[1]], MESH, "0011", ElementsMisplaced),
         # One element that is right in the wrong blocks is right by chance, whatever the right blocks hold.
@@ -248,10 +222,10 @@ def test_of_random_wrong_arrays_nothing_is_told(dtype):
         else:
             low, high = (-9, 10) if dtype == "int32" else (0, 2)
             found, expected, argument = (rng.integers(low, high, size=(8, *shape)).astype(dtype) for _ in range(3))
-        seen = on_devices(list(found), list(expected), WIDE, numbers={N: 7}, given={"a": list(argument)})
-        elsewhere = on_devices(list(found), list(argument), TALL, numbers={N: 5}, given={"a": list(expected)})
-        told += [*relations(seen, elsewhere), *relations(plain_array(found, expected, {N: 7}, {"a": argument}))]
-        told += relations(plain_array(found[0], expected[0], {N: 7}, {"a": argument[0]}))
+        seen = on_devices(list(found), list(expected), WIDE, numbers={N: 7})
+        elsewhere = on_devices(list(found), list(argument), TALL, numbers={N: 5})
+        told += [*relations(seen, elsewhere), *relations(plain_array(found, expected, {N: 7}))]
+        told += relations(plain_array(found[0], expected[0], {N: 7}))
     assert told == []
 
 
@@ -262,5 +236,5 @@ def test_of_a_state_that_moves_by_little_no_factor_is_told(step, roundings):
         rng = np.random.default_rng(seed)
         state, gradient = (rng.normal(size=shape).astype(np.float32) for _ in range(2))
         expected, found = (state - np.float32(step) * g for g in (gradient, np.clip(gradient, -0.7, 0.7)))
-        told = relations(Compared([found], [expected], roundings=roundings, given={"state": [state]}))
-        assert {type(one) for one in told} <= {WithinAPercent, RightAlong}
+        told = relations(Compared([found], [expected], roundings=roundings))
+        assert {type(one) for one in told} <= {RightAlong}

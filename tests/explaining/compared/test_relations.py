@@ -11,25 +11,20 @@ from grader.findings.arrays import (
     ExtraDimension,
     FactorIs,
     OffByFactor,
-    Rearranged,
     SameSizeOtherShape,
     WrongLengths,
 )
 from grader.findings.finding import Rank
 from grader.findings.quantities import Quantity
 from grader.findings.relations import (
-    AsGiven,
     OffByQuantity,
-    OffByUnit,
     OnlyThere,
     OnOneSide,
     OtherElements,
     OtherKeys,
     OtherLength,
     Reordered,
-    RightUpTo,
     SameProduct,
-    ShardsExchanged,
     TimesExpected,
     TooLargeBy,
     WrongGroups,
@@ -65,8 +60,6 @@ def is_as(finding, relation):
         (40, 5, {"n": 8}, OffByQuantity(N, divided=False)),
         (5, 40, {"blocks": [0] * 8}, OffByQuantity(BLOCKS, divided=True)),
         (5, 40, {"mesh": {"x": 4, "y": 2}}, OffByQuantity(DEVICES, divided=True)),
-        (1.7e-2, 1.7, {}, OffByUnit()),
-        (1.048576, 1, {}, OffByUnit()),
         (0.3, 0.2, {}, TimesExpected(1.5)),
         (1.25, 10, {}, TimesExpected(0.125)),
         (12, 11, {}, TooLargeBy(1.0, None)),
@@ -74,7 +67,6 @@ def is_as(finding, relation):
         (1003 - 14 * 16, 1003, {"n": 16}, TooLargeBy(-14.0, N)),
         (0.0, 5.4e-8, {}, OnOneSide("small")),
         (1, 8_589_934_591, {}, OnOneSide("small")),
-        (6, 11, {"n": 6}, AsGiven("n")),
     ],
 )
 def test_a_number(found, expected, given, relation):
@@ -92,14 +84,12 @@ def test_a_number(found, expected, given, relation):
         ([[1, 3], [2], [4]], [[1], [2], [3, 4]], WrongGroups("values")),
         ([1, 2, 3, 4], [[1, 2], [3, 4]], WrongGroups("order")),
         ([[4, 5]], [4, 6], WrongGroups("count")),
-        ([[1, 3], [2, 4]], [[1, 2], [3, 4]], Rearranged("transposed", 0, 0)),
         ([1, 3], [1, 2, 3], OtherElements("missing")),
         ([5, 7], [1, 2, 5, 7], OtherElements("first missing")),
         ([[1, 2, 3]], [[1, 2, 3], [5, 7, 9]], OtherElements("last missing")),
         ([[0, 1], [2], [0, 1]], [[0, 1], [2]], OtherElements("extra")),
         ((0, 1), (1, 1, 0), OtherLength("fewer")),
         ([1, 2], [], OtherLength("more")),
-        ([3.107, 2.86, 2.86, 2.91], [3.1070002, 2.83, 2.80, 2.85], RightUpTo(0)),
         ((1, 0, 0), (1, 1, 0), OnlyThere(("[1]",), TooLargeBy(-1.0, None))),
         ([2, 3, 4], [1, 2, 3], OnlyThere((), TooLargeBy(1.0, None))),
         (([1, 2], [3, 5]), ([1, 2], [3, 4]), OnlyThere(("[1]",), TimesExpected(1.25), inside=True)),
@@ -157,7 +147,6 @@ def test_another_kind(found, expected, relation):
     [
         (np.ones((6, 2)), np.ones((3, 2)), {"n": 2}, WrongLengths),
         (np.ones((3, 3)), np.ones(3), {}, ExtraDimension),
-        (SIX.T, SIX, {}, Rearranged),
         (SIX.ravel(), SIX, {}, SameSizeOtherShape),
         (SIX.ravel()[::-1], SIX, {}, WrongGroups("values")),
         (np.array([5.5, 7.5]), np.array([1.5, 5.5, 7.5]), {}, OtherElements("first missing")),
@@ -174,7 +163,6 @@ def test_an_array(found, expected, given, relation):
     [
         (held("[0:4]", "[0:4]"), held("[0:2]", "[2:4]"), {}, WrongParts(((0, "replicated"),))),
         (held("[0:2]", "[2:4]"), held("[0:4]", "[0:4]"), {}, WrongParts(((0, "sharded"),))),
-        (held("[2:4]", "[0:2]"), held("[0:2]", "[2:4]"), {}, ShardsExchanged()),
         (held("[0:2]", "[8:10]"), held("[0:2]", "[0:2]"), {"num_processes": 2}, WrongParts(((0, "sharded"),), True)),
         (held("[0:2] in pinned_host"), held("[0:2]"), {}, None),
         (held("[0:4]", "[4:8]"), held("[0:2]", "[2:4]"), {"n": 2}, WrongLengths),
@@ -197,9 +185,8 @@ def test_values_on_devices_are_compared_with_arguments_there():
     [
         (2.0, 4.0, {"n": 1}, OffByQuantity),  # everything is so many times 1
         ([[3, 4], [1, 2]], [[1, 2], [3, 4]], {}, WrongGroups),  # the groups are right, in another order
-        (True, False, {"n": 1}, AsGiven),  # that was a number
+        # that was a number
         (1980.08 * 1.7, 1.7, {}, TimesExpected),  # any large ratio is near one of few digits
-        (1003.9, 1, {}, OffByUnit),
         ([True, False], [False, True], {}, Reordered),
     ],
 )
@@ -230,7 +217,7 @@ def test_the_most_telling_relation_comes_first_and_elements_tell_as_much_as_what
 
 
 def test_which_findings_reveal_the_expected_value():
-    secret = OnlyThere(("[1]",)), OnlyThere(("[1]",), OnOneSide("large")), Reordered("any"), RightUpTo(2)
+    secret = OnlyThere(("[1]",)), OnlyThere(("[1]",), OnOneSide("large")), Reordered("any")
     telling = TimesExpected(2.0), OnlyThere(("[1]",), TooLargeBy(1.0, None)), OnlyThere((), TimesExpected(-1.0))
     assert not any(map(reveals, secret)) and all(map(reveals, telling))
 
