@@ -47,22 +47,13 @@ class ErrorExpected(Finding):
 
 
 @dataclass(frozen=True)
-class HasTrait(Finding):
-    """A trait of a mesh, or of a spec, in every wrong case and in no right one. `only`: the other way around."""
-
-    argument: str
-    trait: Literal["reordered devices", "more than two axes", "one axis", "several axes in an entry"]
-    only: bool = False
-
-
-@dataclass(frozen=True)
 class RightWith(Finding):
     """The right case that is most like the first wrong one: the arguments in which they differ, as they are there."""
 
     arguments: tuple[tuple[str, str], ...]
 
 
-Pattern = HasValue | ErrorExpected | HasTrait | RightWith  # how the wrong cases differ from the others
+Pattern = HasValue | ErrorExpected | RightWith  # how the wrong cases differ from the others
 
 
 @dataclass(frozen=True)
@@ -73,14 +64,6 @@ class RightIn(Finding, rank=Rank.SOME):
     of: int
     processes: bool = False
     pattern: Pattern | None = None
-
-
-@dataclass(frozen=True)
-class OffDependsOn(Finding, rank=Rank.RELATION - 5):
-    """By which factor a number is off depends on these arguments, and never on those."""
-
-    arguments: tuple[str, ...]
-    others: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -136,10 +119,8 @@ EXAMPLES = (
     RightIn(4, 6, pattern=HasValue("tiled", "True")),
     RightIn(2, 6, pattern=HasValue("sizes", "1", "length", only=True)),
     RightIn(5, 6, pattern=ErrorExpected()),
-    RightIn(5, 6, pattern=HasTrait("mesh", "reordered devices")),
     RightIn(5, 6, pattern=RightWith((("n", "4"),))),
     RightIn(3, 4, processes=True),
-    OffDependsOn(("n",), ("volume", "bandwidth")),
     InFirstCase(OnlyThere(("bytes",))),
     ChangedReference((FunctionChange("instead", ("max", "min")), FunctionChange("one less", ("n",)))),
     ChangedReference((FunctionChange("number one smaller"),), "all_gather"),

@@ -7,22 +7,14 @@ from grader.findings.cases import (
     ErrorExpected,
     FunctionChange,
     GivenArgument,
-    HasTrait,
     HasValue,
     InCase,
     InFirstCase,
-    OffDependsOn,
     RightIn,
     RightWith,
 )
 from grader.wording.said import Said, said, says
 
-TRAITS = {
-    "reordered devices": "the devices of `{}` aren't in the order of their IDs",
-    "more than two axes": "the mesh of `{}` has more than two axes",
-    "one axis": "the mesh of `{}` has one axis",
-    "several axes in an entry": "an entry of the spec of `{}` names several axes",
-}
 CHANGES = {
     "instead": "`{0}` were used instead of `{1}`",
     "left out": "the factor `{0}` were left out",
@@ -97,11 +89,6 @@ def _(f: HasValue) -> Said:
     return _differ(f.only, f"{'the length of ' if f.of == 'length' else ''}`{f.argument}` is {f.value}")
 
 
-@says(HasTrait)
-def _(f: HasTrait) -> Said:
-    return _differ(f.only, TRAITS[f.trait].format(f.argument))
-
-
 @says(ErrorExpected)
 def _(f: ErrorExpected) -> Said:
     return _differ(f.only, "an error is expected")
@@ -111,18 +98,6 @@ def _(f: ErrorExpected) -> Said:
 def _(f: RightWith) -> Said:
     given = " and ".join(f"`{name}` = {value}" for name, value in f.arguments)
     return Said(where=f"With {given} and everything else the same, it is correct.", question="What is different there?")
-
-
-@says(OffDependsOn)
-def _(f: OffDependsOn) -> Said:
-    names, others = (
-        f" {joined} ".join(f"`{n}`" for n in some) for joined, some in (("and", f.arguments), ("or", f.others))
-    )
-    verb = "do" if len(f.arguments) > 1 else "does"
-    return Said(
-        cause=f"The factor by which it is off depends on {names}, and never on {others}.",
-        question=f"Where {verb} {names} enter your formula?",
-    )
 
 
 @says(InFirstCase)

@@ -1,20 +1,18 @@
-"""How the cases in which a value is right differ from the others: by an argument, a trait of one, or an expected
-error."""
+"""How the cases in which a value is right differ from the others: by an argument, or an expected error."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import OnDevices, OnMesh
 from grader.arrays.meshes import spelled
 from grader.explaining.cases.tried import Tried
-from grader.findings.cases import ErrorExpected, HasTrait, HasValue, Pattern, RightIn, RightWith
+from grader.findings.cases import ErrorExpected, HasValue, Pattern, RightIn, RightWith
 from grader.judging.differing import short
 
 BY_CHANCE = 1 / 8  # how often cases may fall so without a reason
@@ -37,7 +35,7 @@ def _pattern(right: Sequence[Tried], wrong: Sequence[Tried]) -> Pattern | None:
     return _most_alike(right, wrong)
 
 
-def _only_in(some: Sequence[Tried], others: Sequence[Tried]) -> ErrorExpected | HasValue | HasTrait | None:
+def _only_in(some: Sequence[Tried], others: Sequence[Tried]) -> ErrorExpected | HasValue | None:
     """What is so in all of some cases and in none of the others."""
     if all(one.error_expected for one in some) and not any(one.error_expected for one in others):
         return ErrorExpected()
@@ -48,9 +46,7 @@ def _only_in(some: Sequence[Tried], others: Sequence[Tried]) -> ErrorExpected | 
         (value, *more) = here
         if not more and value is not None and value not in there and not _is_chance(value, len(some), len(values)):
             return HasValue(feature[0], value, feature[1])
-    elsewhere = {trait for one in others for trait in traits_of(one.given)}
-    first, *rest = ([*traits_of(one.given)] for one in some)
-    return next((trait for trait in first if trait not in elsewhere and all(trait in each for each in rest)), None)
+    return None
 
 
 def _is_chance(value: str, count: int, cases: int) -> bool:
@@ -75,20 +71,6 @@ def _features(given: Mapping[str, Any]) -> dict[tuple[str, Any], str]:
 
 def _shown(value: Any, shown: Callable[[Any], str] = short) -> str:
     return spelled(value) if isinstance(value, P) else shown(value)
-
-
-def traits_of(given: Mapping[str, Any]) -> Iterator[HasTrait]:
-    """What is particular about the meshes and the specs among these arguments."""
-    for name, value in given.items():
-        mesh = value.mesh if isinstance(value, OnDevices) else value
-        spec = value.spec if isinstance(value, OnDevices) else value
-        if isinstance(mesh, OnMesh):
-            if list(mesh.order) != sorted(mesh.order):
-                yield HasTrait(name, "reordered devices")
-            if len(mesh.sizes) != 2:
-                yield HasTrait(name, "one axis" if len(mesh.sizes) == 1 else "more than two axes")
-        if isinstance(spec, P) and any(isinstance(entry, tuple) and len(entry) > 1 for entry in spec):
-            yield HasTrait(name, "several axes in an entry")
 
 
 def _most_alike(right: Sequence[Tried], wrong: Sequence[Tried]) -> Pattern | None:

@@ -7,7 +7,7 @@ from jax.sharding import PartitionSpec as P
 from grader.arrays.described import OnDevices, OnMesh
 from grader.explaining.cases.right_cases import right_in
 from grader.explaining.cases.tried import Tried
-from grader.findings.cases import ErrorExpected, HasTrait, HasValue, RightIn, RightWith
+from grader.findings.cases import ErrorExpected, HasValue, RightIn, RightWith
 
 MESH, TURNED = OnMesh({"x": 4, "y": 2}), OnMesh({"x": 4, "y": 2}, order=(1, 0, 2, 3, 4, 5, 6, 7))
 VALUE = np.arange(64.0).reshape(8, 8)
@@ -41,12 +41,6 @@ def test_of_cases_that_are_all_wrong_or_all_right_nothing_is_said():
         ([{"spec": P("y")}] * 3, [{"spec": P("x")}] * 5, HasValue("spec", "P('y')")),
         ([{"names": ["b"]}], [{"names": ["b", "a"]}], HasValue("names", "1", "length")),
         ([{"n": 5}, {"n": 7}], [{"n": 1}] * 3, HasValue("n", "1", only=True)),
-        ([{"mesh": TURNED}], [{"mesh": MESH}], HasTrait("mesh", "reordered devices")),
-        ([{"a": ON_TURNED}], [{"a": ON_MESH}], HasTrait("a", "reordered devices")),
-        ([{"mesh": OnMesh({"x": 8})}], [{"mesh": MESH}], HasTrait("mesh", "one axis")),
-        ([{"mesh": MESH}], [{"mesh": OnMesh({"x": 8})}], HasTrait("mesh", "one axis", only=True)),
-        ([{"mesh": OnMesh({"a": 2, "b": 1, "c": 4})}], [{"mesh": MESH}], HasTrait("mesh", "more than two axes")),
-        ([{"spec": P(("x", "y"))}], [{"spec": P("x", "y")}], HasTrait("spec", "several axes in an entry")),
         ([{"mesh": TURNED}, {"mesh": OnMesh({"x": 8})}], [{"mesh": MESH}], RightWith((("mesh", str(MESH)),))),
         ([{"a": 5, "b": 3}], [{"a": 6, "b": 4}, {"a": 5, "b": 9}], RightWith((("b", "9"),))),
         ([{"a": 5, "b": 3, "c": 4}], [{"a": 7, "b": 5, "c": 6}], None),  # they are too far apart
