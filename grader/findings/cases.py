@@ -85,7 +85,6 @@ class FunctionChange(Finding):
         "not subtracted",
         "not divided by",
         "exchanged",
-        "rounded up",
         "one less",
         "one more",
         "number one larger",
@@ -96,11 +95,6 @@ class FunctionChange(Finding):
         "condition dropped",
         "special case dropped",
         "not transposed",
-        "one step further",
-        "one step early",
-        "first left out",
-        "last left out",
-        "order reversed",
     ]
     names: tuple[str, ...] = ()
 

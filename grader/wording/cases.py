@@ -22,7 +22,6 @@ CHANGES = {
     "not subtracted": "`{0}` weren't subtracted",
     "not divided by": "it weren't divided by `{0}`",
     "exchanged": "`{0}` and `{1}` were swapped",
-    "rounded up": "a quotient were rounded up",
     "one less": "`{0} - 1` were used instead of `{0}`",
     "one more": "`{0} + 1` were used instead of `{0}`",
     "number one larger": "a number in the formula were larger by 1",
@@ -33,11 +32,6 @@ CHANGES = {
     "condition dropped": "one of several conditions were dropped",
     "special case dropped": "a special case weren't treated separately",
     "not transposed": "a matrix weren't transposed",
-    "one step further": "a loop ran one step further",
-    "one step early": "a loop stopped one step early",
-    "first left out": "the first iteration were left out",
-    "last left out": "the last iteration were left out",
-    "order reversed": "a loop ran in the opposite order",
 }
 UNNAMED = {  # if it is no argument and no number that is changed
     "left out": "a factor were left out",

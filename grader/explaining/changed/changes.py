@@ -97,8 +97,6 @@ def _of_operation(node: ast.BinOp, names: Collection[str]) -> Iterator[Changed]:
             yield FunctionChange("left out", _named(factor, names)), rest
     elif isinstance(node.op, (ast.Div, ast.FloorDiv)):
         yield FunctionChange("not divided by", _named(right, names)), left
-        up = ast.UnaryOp(ast.USub(), ast.BinOp(ast.UnaryOp(ast.USub(), left), ast.FloorDiv(), right))
-        yield FunctionChange("rounded up"), up
 
 
 def _named(part: ast.expr, names: Collection[str]) -> tuple[str, ...]:
@@ -143,17 +141,6 @@ def _of_call(node: ast.Call, _: Collection[str]) -> Iterator[Changed]:
             FunctionChange("instead", (other, name)),
             ast.Call(_function_like(node.func, other), node.args, node.keywords),
         )
-    if name == "range":
-        yield from _of_range(node)
-
-
-def _of_range(node: ast.Call) -> Iterator[Changed]:
-    """A range that ends one step later, or earlier; if it counts down, its end is a smaller number."""
-    end, step = int(len(node.args) > 1), node.args[2] if len(node.args) > 2 else ast.Constant(1)
-    for sign, kind in ((ast.Add(), "one step further"), (ast.Sub(), "one step early")):
-        arguments = [*node.args]
-        arguments[end] = ast.BinOp(arguments[end], sign, step)
-        yield FunctionChange(kind), ast.Call(node.func, arguments, node.keywords)  # type: ignore[arg-type]
 
 
 def _function_like(function: ast.expr, name: str) -> ast.expr:
@@ -175,26 +162,10 @@ def _of_attribute(node: ast.Attribute, _: Collection[str]) -> Iterator[Changed]:
         yield FunctionChange("not transposed"), node.value
 
 
-def _of_loop(node: ast.For, _: Collection[str]) -> Iterator[Changed]:
-    for change, over in _of_iterable(node.iter):
-        yield change, ast.For(node.target, over, node.body, node.orelse)
-
-
 def _of_comprehension(node: ast.comprehension, _: Collection[str]) -> Iterator[Changed]:
-    for change, over in _of_iterable(node.iter):
-        yield change, ast.comprehension(node.target, over, node.ifs, node.is_async)
     for k in range(len(node.ifs)):
         rest = [*node.ifs[:k], *node.ifs[k + 1 :]]
         yield FunctionChange("condition dropped"), ast.comprehension(node.target, node.iter, rest, node.is_async)
-
-
-def _of_iterable(over: ast.expr) -> Iterator[tuple[FunctionChange, ast.expr]]:
-    """A loop that leaves out the first or the last iteration, or goes the other way."""
-    whole = ast.Call(ast.Name("list", ast.Load()), [over], [])
-    one, minus_one = ast.Constant(1), ast.UnaryOp(ast.USub(), ast.Constant(1))
-    yield FunctionChange("first left out"), ast.Subscript(whole, ast.Slice(one), ast.Load())
-    yield FunctionChange("last left out"), ast.Subscript(whole, ast.Slice(None, minus_one), ast.Load())
-    yield FunctionChange("order reversed"), ast.Subscript(whole, ast.Slice(step=minus_one), ast.Load())
 
 
 def _of_name(node: ast.Name, names: Collection[str]) -> Iterator[Changed]:
@@ -215,7 +186,6 @@ _RULES: dict[type[ast.AST], Callable[..., Iterator[Changed]]] = {
     ast.Constant: _of_number,
     ast.Call: _of_call,
     ast.Attribute: _of_attribute,
-    ast.For: _of_loop,
     ast.comprehension: _of_comprehension,
     ast.Name: _of_name,
 }

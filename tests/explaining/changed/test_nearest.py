@@ -28,18 +28,12 @@ from grader.lessons import EXERCISES
         ("a - b", FunctionChange("not subtracted"), "a"),
         ("a / n", FunctionChange("not divided by", ("n",)), "a"),
         ("a / n", FunctionChange("one more", ("n",)), "a / (n + 1)"),
-        ("a // b", FunctionChange("rounded up"), "-(-a // b)"),
         ("a >= b", FunctionChange("equal numbers"), "a > b"),
         ("a and b", FunctionChange("condition dropped"), "a"),
         ("[a for a in b if c]", FunctionChange("condition dropped"), "[a for a in b]"),
         ("a if b else c", FunctionChange("special case dropped"), "c"),
-        ("range(b, -1, -1)", FunctionChange("one step further"), "range(b, -1 + -1, -1)"),
-        ("range(b, -1, -1)", FunctionChange("one step early"), "range(b, -1 - -1, -1)"),
         ("a + 1", FunctionChange("number one larger"), "a + 2"),
         ("a.T", FunctionChange("not transposed"), "a"),
-        ("[a for a in b]", FunctionChange("first left out"), "[a for a in list(b)[1:]]"),
-        ("[a for a in b]", FunctionChange("last left out"), "[a for a in list(b)[:-1]]"),
-        ("[a for a in b]", FunctionChange("order reversed"), "[a for a in list(b)[::-1]]"),
     ],
 )
 def test_a_function_is_changed_in_one_way_after_the_other(source, change, after):
@@ -176,7 +170,7 @@ def test_no_truth_value_is_one_more_than_another():
     ("reference", "answers", "changes"),
     [
         (_root, lambda n: math.isqrt(n) + 1, (FunctionChange("equal numbers"), FunctionChange("one more", ("n",)))),
-        (_pairs, lambda n: 2 * (n + 1) ** 2, (FunctionChange("one step further"), FunctionChange("one more", ("n",)))),
+        (_pairs, lambda n: 2 * (n + 1) ** 2, (FunctionChange("one more", ("n",)),)),
         (_pairs, lambda n: n * n + 1, ()),
     ],
 )
