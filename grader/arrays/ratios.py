@@ -120,11 +120,12 @@ def _apart(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> bool:
 
 
 def furthest(rows: Sequence[Ratio], most: int = 12) -> tuple[list[Ratio], int]:
-    """The rows that are furthest from 1, in their order, and how many others there are; none if no ratio says how far
-    off an array is."""
-    if not any(row.telling for row in rows):
+    """The arrays of which a ratio says something, the furthest from 1 in their order, and how many others there are;
+    none if all of those are correct."""
+    factors = [k for k, row in enumerate(rows) if row.least == row.most or row.apart or not math.isfinite(row.most)]
+    if all(_off(rows[k]) == 0 for k in factors):
         return [], 0
-    told = sorted(sorted(range(len(rows)), key=lambda k: -_off(rows[k]))[:most])
+    told = sorted(sorted(factors, key=lambda k: -_off(rows[k]))[:most])
     return [rows[k] for k in told], len(rows) - len(told)
 
 
@@ -148,7 +149,7 @@ def as_html(rows: Sequence[Ratio], left_out: int = 0) -> str:
 
 
 def _more(left_out: int) -> list[str]:
-    return [f"  ({left_out} more, nearer to 1)"] if left_out else []
+    return [f"  ({left_out} more)"] if left_out else []
 
 
 def _emphasized(row: Ratio) -> str:

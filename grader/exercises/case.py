@@ -26,6 +26,7 @@ class Case:
     `cotangents` are arrays with the structure of the result: where they are given, the program's gradient for them, by
     `jax.vjp`, is judged too. `roundings` is how many roundings, one after the other, an entry of the result may have
     gone through: the lengths of the sums that lead to it, added up (`grader.arrays.numbers.close`).
+    `parts` names the elements of a result that is a tuple, for cards: ("loss", "gradients").
     A program for a `pod` is compiled by its own compiler and not run: its arguments are `Layout`s.
     """
 
@@ -38,6 +39,7 @@ class Case:
     cotangents: Any = None
     roundings: int = ROUNDINGS
     pod: str = ""
+    parts: tuple[str, ...] = ()
 
 
 class Draw:

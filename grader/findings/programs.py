@@ -13,7 +13,7 @@ ShardBounds = tuple[tuple[int, int], ...]  # where a block starts and stops, dim
 
 @dataclass(frozen=True)
 class ResultPart(Finding):
-    """An array of a result: the way to it, as JAX writes paths; of a gradient, with respect to which argument."""
+    """An array of a result: the way to it, such as `result[1]`; of a gradient, with respect to which argument."""
 
     place: str = ""
     argument: str = ""
@@ -187,7 +187,7 @@ class ShardsElsewhere(Finding, rank=Rank.RELATION):
     """The dimensions are sharded by other axes than those of the mesh, or by the expected ones in another order."""
 
 
-_W, _GRADIENT = ResultPart("[1]['w']"), ResultPart("", "w")
+_W, _GRADIENT = ResultPart("result[1]['w']"), ResultPart("", "w")
 EXAMPLES = (
     WrongArrayCount(13, 12),
     WrongResultKeys(("w",), ()),
@@ -196,7 +196,7 @@ EXAMPLES = (
     NoGradient(),
     WrongElement(ResultPart(), 0, False, ((0, 16), (0, 4)), (1, 0), "7", "1"),
     WrongElement(_GRADIENT, 3, True, ((0, 8),), (5,), "0.25", "2"),
-    WrongElement(ResultPart("[0]"), 0, True, (), (), "3.52669", "3.5564"),
+    WrongElement(ResultPart("result[0]"), 0, True, (), (), "3.52669", "3.5564"),
     WrongSharding(_W, "P('x', None)", "P()", 16, 64),
     FitUnknown("There is no TPU compiler here."),
     PodRefusal("v5e:4x4", "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm."),
@@ -211,7 +211,7 @@ EXAMPLES = (
     PassedElsewhere("values", (4, 2), (4, 2)),
     PassedElsewhere("communication", (4, 2), (2, 4)),
     RightParts((_W,), 3),
-    AlikeParts((_W, ResultPart("[1]['b']")), 0, (ResultPart("[0]"),), 2),
+    AlikeParts((_W, ResultPart("result[1]['b']")), 0, (ResultPart("result[0]"),), 2),
     AxesShard((AxisShards("x", 0, 1), AxisShards("y", None, 0))),
     ShardsElsewhere(),
 )

@@ -78,10 +78,11 @@ def _keys(place: str) -> tuple[str, ...]:
 def result_part(case: Case, place: str) -> ResultPart:
     """A part of the result, given its place. With cotangents, [0] is the function's own result, and [1] its gradients
     with respect to the arguments that hold arrays, one after the other."""
-    if case.cotangents is None:
-        return ResultPart(place)
-    if place.startswith("[0]"):
-        return ResultPart(place.removeprefix("[0]"))
+    if case.cotangents is None or place.startswith("[0]"):
+        own = place if case.cotangents is None else place.removeprefix("[0]")
+        number, inside = re.fullmatch(r"(?:\[(\d+)\])?(.*)", own).groups()  # type: ignore[union-attr]
+        named = f"{case.parts[int(number)]}{inside}" if number and case.parts else f"result{own}"
+        return ResultPart(named if own else "")
     names = [name for name, argument in case.arguments.items() if holds_arrays(argument)]
     number, inside = re.fullmatch(r"\[1\](?:\[(\d+)\])?(.*)", place).groups()  # type: ignore[union-attr]
     return ResultPart("", f"{names[int(number or 0)]}{inside}")
@@ -121,7 +122,7 @@ def _ratios(run: Execution, expected: Expected) -> tuple[Ratio, ...]:
 
 def _label(part: ResultPart) -> str:
     """A name for a part in a table: result[0]['w'], d/dw of a gradient."""
-    return f"d/d{part.argument}" if part.argument else f"result{part.place}"
+    return f"d/d{part.argument}" if part.argument else part.place or "result"
 
 
 def expected_blocks(result: Result, full: np.ndarray) -> list[np.ndarray]:

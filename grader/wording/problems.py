@@ -64,17 +64,17 @@ def _(f: Raised) -> Said:
 def _(f: WouldDeadlock) -> Said:
     kind = collective_name(f.collective)
     why = "because the call is in a branch or loop that each device decides for itself"
-    cause = f"Some devices may never call the {kind}{along_axes(f.axes)}, {why}, so the others would wait forever."
+    why_not = f"Some devices may never call the {kind}{along_axes(f.axes)}, {why}, so the others would wait forever."
     if f.devices and f.calls:
         waiting, missing = f.devices
         which = f"one of {f.alike} {kind}s" if f.alike > 1 else f"the {kind}"
         calls = f"calls it {times(f.calls[1])}" if f.calls[1] else "never calls it"
-        cause = (
+        why_not = (
             f"Device {waiting} calls {which}{along_axes(f.axes)} {times(f.calls[0])}. Device {missing} {calls}, {why}, "
             f"so device {waiting} would wait forever."
         )
     return Said(
         "Deadlock: the program was not run.",
-        cause=cause,
+        detail=why_not,
         question="Have every device call it, and then choose between results with `jnp.where`.",
     )

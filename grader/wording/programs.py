@@ -26,7 +26,7 @@ def part_name(part: kinds.ResultPart) -> str:
     """A part of a result, inside a sentence."""
     if part.argument:
         return f"the gradient with respect to `{part.argument}`"
-    return f"`result{part.place}`" if part.place else "the result"
+    return f"`{part.place}`" if part.place else "the result"
 
 
 def names(parts: Sequence[kinds.ResultPart], more: int = 0) -> str:

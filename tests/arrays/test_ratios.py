@@ -61,11 +61,13 @@ def test_of_many_arrays_those_that_are_furthest_off_are_told():
     rows = [Ratio(f"w{k}", 1 + k / 100, 1 + k / 100) for k in range(20)] + [Ratio("gone", math.nan, math.nan)]
     told, more = furthest(rows, 3)
     assert [row.name for row in told] == ["w18", "w19", "gone"] and more == 18
-    assert "(18 more, nearer to 1)" in as_text(told, more)[-1] and "(18 more" in as_html(told, more)
+    assert "(18 more)" in as_text(told, more)[-1] and "(18 more" in as_html(told, more)
     assert furthest(rows[:3], 3) == (rows[:3], 0)
 
 
 def test_ratios_of_either_sign_say_nothing_of_how_far_off_an_array_is():
     odd = Ratio("w", -858.0, 428.0)
     assert odd.words == "no common factor" and furthest([odd, odd]) == ([], 0)
-    assert furthest([odd, Ratio("b", 1, 1)])[0][0] is odd and as_html([]) == "" and as_text([]) == []
+    double, right = Ratio("b", 2, 2), Ratio("c", 1, 1)
+    assert furthest([odd, double, right]) == ([double, right], 1) and furthest([odd, right]) == ([], 0)
+    assert as_html([]) == "" and as_text([]) == []

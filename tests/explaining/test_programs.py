@@ -125,7 +125,7 @@ def two_arrays(draw):
     return Case({name: Array(draw.values(8, 8), P()) for name in "vw"}, draw.mesh("x"), (P(), P()))
 
 
-FIRST, SECOND = ResultPart("[0]"), ResultPart("[1]")
+FIRST, SECOND = ResultPart("result[0]"), ResultPart("result[1]")
 
 
 @pytest.mark.parametrize(

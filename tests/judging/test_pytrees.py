@@ -146,7 +146,7 @@ def test_a_mistake_is_run_with_its_gradients_only_where_its_result_is_that_of_th
     assert False in asked and (True in asked) is with_gradients
 
 
-W1, W2 = ResultPart("[1]['w1']"), ResultPart("[1]['w2']")
+W1, W2 = ResultPart("result[1]['w1']"), ResultPart("result[1]['w2']")
 
 
 def test_a_right_loss_with_wrong_gradients_is_told_which():

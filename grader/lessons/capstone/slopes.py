@@ -48,6 +48,7 @@ def _(draw):
         (P(), SPECS),
         limits=[BytesSent(backward_sent(sizes, mesh) + scalars_summed(8))],
         roundings=roundings(sizes, passes=3) + 2 * sizes["vocabulary"],
+        parts=("loss", "gradients"),
     )
 
 

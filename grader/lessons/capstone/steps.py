@@ -50,6 +50,7 @@ def _(draw):
             InPlace(tuple(str(leaf.value.dtype) for leaf in jax.tree.leaves(state))),
         ],
         roundings=300,  # k roundings of either sign come to about √k of them; a step hardly moves the parameters
+        parts=("state", "loss"),
     )
 
 
