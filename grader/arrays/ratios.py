@@ -121,9 +121,9 @@ def _apart(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> bool:
 
 def furthest(rows: Sequence[Ratio], most: int = 12) -> tuple[list[Ratio], int]:
     """The arrays of which a ratio says something, the furthest from 1 in their order, and how many others there are;
-    none if all of those are correct."""
+    none if all of those are correct, or if it is a single array."""
     factors = [k for k, row in enumerate(rows) if row.least == row.most or row.apart or not math.isfinite(row.most)]
-    if all(_off(rows[k]) == 0 for k in factors):
+    if len(factors) < 2 or all(_off(rows[k]) == 0 for k in factors):
         return [], 0
     told = sorted(sorted(factors, key=lambda k: -_off(rows[k]))[:most])
     return [rows[k] for k in told], len(rows) - len(told)
