@@ -14,7 +14,7 @@ from grader.judging.values import expected_value
 from grader.lessons import EXERCISES
 
 PROGRAMS = "ring_all_gather", "case3_layer", "constrain"
-FUNCTIONS = "block_matmul", "count_layouts", "bubble", "axis_groups", "device_grid", "capacity_numbers"
+FUNCTIONS = "block_matmul", "count_shardings", "bubble", "axis_groups", "device_grid", "capacity_numbers"
 OTHERS = "bytes_sent", "predict_moves", "one_f_one_b"  # tables, and a timetable
 
 
