@@ -191,6 +191,20 @@ def _faster(clock: Callable[[], float]) -> Callable[[], float]:
     return lambda: start + FASTER * (clock() - start)
 
 
+def in_both(row: Row) -> tuple[Sequence[Finding], Sequence[Finding]]:
+    """What is found of the first case of the same draw that fails, in the notebook and in grading; nothing if that is
+    another case."""
+    from answering import verdict
+
+    from grader.lessons import find
+
+    exercise, given = find(row.exercise), answer(row)
+    notebook, grading = (verdict(exercise, given, seed=0, thorough=thorough) for thorough in (False, True))
+    if (notebook.failing, notebook.where) != (grading.failing, grading.where):
+        return [], []
+    return findings_of(notebook), findings_of(grading)
+
+
 def _seconds() -> float:
     """Processor seconds of this process and of those that it has started and that have ended."""
     return sum(os.times()[:4])

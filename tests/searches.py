@@ -13,6 +13,7 @@ from unittest import mock
 from grader.explaining import functions, processes, programs, tables, timetables, wrong_results
 from grader.explaining.cases import evidence
 from grader.explaining.explainer import Explainer
+from grader.explaining.wrong_program import WrongProgram
 from grader.findings.finding import Finding
 
 KNOWN, SOME_CASES = "known mistakes", "known mistakes in some cases"
@@ -22,12 +23,14 @@ SEARCHES = {
     "meaning of an error (program)": (programs, "meaning_of_refusal"),
     "meaning of an error (function)": (functions, "meaning"),
     "meaning of an error (process)": (processes, "meaning"),
-    "where a program is right": (wrong_results.WrongProgram, "passed_elsewhere"),
+    "where a program is right": (WrongProgram, "passed_elsewhere"),
+    "where values are right": (WrongProgram, "values_right_elsewhere"),
     "where a value is right": (evidence, "right_in"),
     "always the same": (evidence, "_always_same"),
     "relations of values": (evidence, "_in_common"),
     "what an error depends on": (evidence, "_off_depends_on"),
     "changed reference": (functions, "nearest_function"),
+    "why a function stops": (functions.FunctionExplainer, "_of_problem"),
     "facts in a text": (functions.FunctionExplainer, "_wrong_facts"),
     "row of a table": (tables.TableExplainer, "evidence"),
     "timetable": (timetables.TimetableExplainer, "evidence"),
@@ -104,7 +107,9 @@ def measured() -> Iterator[Log]:
     log = Log()
     with contextlib.ExitStack() as stack:
         for name, (owner, attribute) in SEARCHES.items():
-            run = _measured(log, name, getattr(owner, attribute))
+            search = getattr(owner, attribute)
+            of_property = isinstance(search, property)
+            run = property(_measured(log, name, search.fget)) if of_property else _measured(log, name, search)
             stack.enter_context(mock.patch.object(owner, attribute, run))
         of_programs = {
             check: tuple(_measured_one_by_one(log, name_of(search), search) for search in searches)
