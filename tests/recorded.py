@@ -12,6 +12,9 @@ imports and helper functions that several of its answers use. Every other line i
                     answer to the same exercise
     found           the findings about that check, the most specific first: their kinds, and the fields of the first if
                     they are short
+
+A new row needs no more than `exercise`, `name`, `right`, and `source`: `recorded_all.py LESSON --write marks` adds the
+rest.
 """
 
 from __future__ import annotations
@@ -44,17 +47,17 @@ T = TypeVar("T")
 Points = Mapping[str, Sequence[float] | None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Row:
     """One recorded answer, and how it was judged."""
 
     exercise: str
     name: str
     right: bool
-    split: str
-    check: str
-    mistake: str
-    points: Points
+    split: str = ""
+    check: str = ""
+    mistake: str = ""
+    points: Points = field(default_factory=dict)
     source: str
     found: Sequence[Mapping[str, Any]] = ()
     lesson: str = ""
@@ -75,7 +78,7 @@ class Replayed:
 
     @property
     def passed(self) -> bool:
-        return self.points["grading"] is not None and not self.check
+        return self.points.get("grading") is not None and not self.check
 
 
 @functools.cache
@@ -133,10 +136,11 @@ def spread(every: Sequence[T], number: int) -> Sequence[T]:
     return every[:: max(1, len(every) // number)]
 
 
-def split_of(exercise: str, name: str, mistake: str) -> str:
-    """The half that a new row belongs to. Answers with the same known mistake are in the same half."""
-    digest = hashlib.sha256(f"{exercise} {mistake or name}".encode()).digest()
-    return HALVES[digest[0] % 2]
+def split_of(row: Row, mistake: str) -> str:
+    """The half that a new row belongs to: that of other answers with the same known mistake, else one by chance."""
+    alike = (one for one in rows(row.lesson) if mistake and (one.exercise, one.mistake) == (row.exercise, mistake))
+    digest = hashlib.sha256(f"{row.exercise} {mistake or row.name}".encode()).digest()
+    return next((one.split for one in alike if one.split), HALVES[digest[0] % 2])
 
 
 def answer(row: Row) -> Any:

@@ -18,8 +18,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+import recorded
 from apart import Apart
-from recorded import HALVES, LESSONS, Replayed, Row, hurried, is_marked_alike, kept, replay, rows, spread, write
+from recorded import HALVES, LESSONS, Replayed, Row, is_marked_alike, kept, rows, spread
 
 LIMIT = 300  # seconds for an answer
 CAPSTONE = "22_capstone"
@@ -87,7 +88,7 @@ def judged(lesson: str, half: str = "") -> list[Judged]:
     for row in rows(lesson):
         if half in ("", row.split):
             try:
-                today = apart.call(replay, row, True)
+                today = apart.call(recorded.replay, row, True)
             except Exception as error:  # the judge failed, which counts as a change
                 today = Replayed(row.points, f"(the judge stopped: {error!r})", "")
             every.append(Judged(row, today))
@@ -111,7 +112,7 @@ def hurried_changes(every: Sequence[Judged], number: int) -> Iterable[str]:
     """A line for each of this many wrong answers of which something else is found if clocks go faster."""
     apart = Apart(LIMIT)
     for one in spread([one for one in every if one.refused], number):
-        fast = apart.call(hurried, one.row).found
+        fast = apart.call(recorded.hurried, one.row).found
         if fast != one.today.found:
             yield f"{one.row.exercise} {one.row.name}\n  found {one.today.found}\n  in a hurry {fast}"
     apart.end()
@@ -191,12 +192,15 @@ def _percent(some: float, of: float) -> str:
 def keep(lesson: str, every: Sequence[Judged], marks: bool) -> None:
     """Write a lesson's rows with today's findings, and if `marks`, with today's marks."""
     new = {(one.row.exercise, one.row.name): _today(one, marks) for one in every}
-    write(lesson, [new.get((row.exercise, row.name), row) for row in rows(lesson)])
+    recorded.write(lesson, [new.get((row.exercise, row.name), row) for row in rows(lesson)])
 
 
 def _today(one: Judged, marks: bool) -> Row:
     row, today = replace(one.row, found=kept(one.today.found)), one.today
-    return replace(row, points=today.points, check=today.check, mistake=today.mistake) if marks else row
+    if not marks:
+        return row
+    split = row.split or recorded.split_of(row, today.mistake)
+    return replace(row, split=split, points=today.points, check=today.check, mistake=today.mistake)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
