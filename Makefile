@@ -45,8 +45,8 @@ slow: $(READY)  ## Run the long tests that `make test` skips: twenty kills, look
 	pytest -m slow
 	FUZZ_TIMES=120 pytest --timeout=1200 tests/fuzz
 
-truth: $(READY)  ## Show the feedback on answers written without seeing the grader (half an hour)
-	python tests/truth.py
+truth: $(READY)  ## Judge every recorded answer, and show what students are told (half an hour; one lesson: ARGS=07_matmul)
+	python tests/recorded_all.py $(ARGS)
 
 lab: $(READY)  ## Open JupyterLab on work/, your own copy of the lessons, with 8 devices and nbgrader
 	grader lab

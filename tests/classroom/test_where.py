@@ -25,6 +25,7 @@ def test_an_exercise_is_declared_taught_asked_about_and_tested():
         "grader/lessons/matmul/pictures/products.py": " a picture of the lesson",
         "tests/lessons/goldens/07_matmul.json": " what mistakes say",
     }.items() <= files(others).items()
+    assert files(others)["tests/answers/07_matmul.jsonl"].startswith(" recorded answers (")
     assert "grader/lessons/rings/review.py:13: review questions (2)" in places_of(ROOT, "ring_all_gather")
     assert files(places_of(ROOT, "case3"))["tests/classroom/test_where.py"].startswith(" a test that names it")
 
@@ -45,7 +46,7 @@ def test_a_lesson_has_the_same_places_by_its_number_and_by_its_topic():
 def test_recorded_answers_are_counted(tmp_path):
     for file, text in {
         "solutions/07_matmul/07_matmul.md": "## 8 · Case 3\n### Exercise `case3`\n:answer: case3\n",
-        "tests/answers/07_matmul.jsonl": '{}\n{"exercise": "case1"}\n' + 2 * '{"exercise": "case3"}\n',
+        "tests/answers/07_matmul.jsonl": '{}\n{"exercise":"case1"}\n' + 2 * '{"exercise":"case3"}\n',
     }.items():
         (tmp_path / file).parent.mkdir(parents=True)
         (tmp_path / file).write_text(text)

@@ -16,7 +16,7 @@ PLACES = (
     ("solutions/{lesson}/alternatives.py", r"^def {name}__", r"^def ", "other correct answers"),
     (f"{_PACKAGE}/review.py", r'^@\w+\(.*"{name}"', r"^@(core|stretch)\(", "review questions"),
     (f"{_PACKAGE}/pictures/[!_]*.py", r"\A", r"\A", "a picture of the lesson"),
-    ("tests/answers/{lesson}.jsonl", r'^\{{"exercise": "{name}"', r'^\{{"exercise"', "recorded answers"),
+    ("tests/answers/{lesson}.jsonl", r'^\{{"exercise":"{name}"', r'^\{{"exercise"', "recorded answers"),
     ("tests/lessons/goldens/{lesson}.json", r'^ "{name}":', r"\A", "what mistakes say"),
     ("tests/lessons/equivalents/{lesson}.json", r'^ "{name}":', r"\A", "small changes of a solution that pass"),
     ("tests/**/*.py", r"""["']{name}["']""", r"\bgrader\.lessons\.{topic}\b", "a test that names it"),
