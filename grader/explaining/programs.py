@@ -30,7 +30,7 @@ from grader.judging.references import expected_results, right_arrays
 from grader.judging.refusals import meaning_of_refusal
 from grader.programs.execution import Failed, Result
 
-OF_DIVISION = "layout", "communication"  # checks that hang on how arrays are divided
+OF_DIVISION = "sharding", "communication"  # checks that hang on how arrays are divided
 
 
 class ProgramExplainer(Explainer[ProgramJudgment]):

@@ -125,5 +125,5 @@ _SEARCHES: Mapping[str, Sequence[_Search]] = {
         one_changed,
         _sent_otherwise,
     ),
-    "layout": (sharding_searches,),
+    "sharding": (sharding_searches,),
 }

@@ -42,7 +42,7 @@ class ProgramJudgment(Judgment):
             Check("runs", 0.0, lambda k: why_not_run(self.behaviors[k])),
             Check("shape", 0.0, self._compared(results.shape)),
             Check("values", points * 0.5, self._compared(results.values)),
-            Check("layout", 0.0, self._compared(results.layout)),
+            Check("sharding", 0.0, self._compared(results.layout)),
             Check("communication", points * 0.25, lambda k: sent(self.execution(k))),
             Check("work", points * 0.25, lambda k: costs.work_divided(self.execution(k))),
         ]

@@ -166,7 +166,7 @@ def _(f: kinds.PassedElsewhere) -> Said:
             where=f"correct on {on(f.here)} with other arguments",
             question="Which length, or number that is given, differs here and is hard-coded in your program?",
         )
-    if f.check in ("runs", "shape", "values", "layout"):
+    if f.check in ("runs", "shape", "values", "sharding"):
         return Said(
             where=f"correct on {on(f.there)}, incorrect on {on(f.here)}",
             question="Is a number, or the notebook's own mesh, hard-coded in your program?",

@@ -175,5 +175,5 @@ def test_a_limit_that_is_kept_on_another_mesh_is_told():
     )
     assert heard(doubled, answer) == (
         programs.AxesShard((programs.AxisShards("x", None, 0),)),
-        programs.PassedElsewhere("layout", (4, 2), (2, 4)),
+        programs.PassedElsewhere("sharding", (4, 2), (2, 4)),
     )

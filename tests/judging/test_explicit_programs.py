@@ -56,7 +56,7 @@ def product(out):
 def test_a_result_lies_as_its_type_says_on_every_mesh(out):
     made = exercise(out)
     found = verdict(product(out), made)
-    assert [o.check for o in found.outcomes if o.passed][:4] == ["runs", "shape", "values", "layout"]
+    assert [o.check for o in found.outcomes if o.passed][:4] == ["runs", "shape", "values", "sharding"]
 
 
 def test_the_function_sees_types():

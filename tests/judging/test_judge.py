@@ -83,7 +83,7 @@ def test_a_claimed_replication_is_checked_on_every_device():
 
 def test_checks_after_the_first_miss_are_not_made():
     found = verdict(lambda a, b: a @ b)
-    assert [o.check for o in found.outcomes] == ["runs", "shape", "values", "layout", "communication", "work"]
+    assert [o.check for o in found.outcomes] == ["runs", "shape", "values", "sharding", "communication", "work"]
     assert [o.passed for o in found.outcomes] == [True, True, False, False, False, False]
     assert [o.tried for o in found.outcomes] == [True, True, True, False, False, False]
     assert all(o.findings == (NotChecked("values"),) for o in found.outcomes[3:])
