@@ -139,7 +139,13 @@ def _told(verdict: Verdict, exercise: Exercise | None) -> list[Said]:
 def _parts(said: Said) -> list[str]:
     """What is said, in paragraphs, the question last."""
     question = f"→ {said.question}" if said.question else ""
-    return [part for part in (said.headline, _values(said), said.detail, said.cause, question) if part]
+    return [part for part in (said.headline, *_facts(said), said.cause, question) if part]
+
+
+def _facts(said: Said) -> tuple[str, str]:
+    """What was expected and found, then the detail; where nothing was, such as of an error, the detail comes first."""
+    values = _values(said)
+    return (values, said.detail) if said.expected or said.found else (said.detail, values)
 
 
 def _values(said: Said) -> str:
@@ -153,10 +159,11 @@ def _values(said: Said) -> str:
 
 def _as_html(said: Said) -> str:
     headline = f"<strong>{as_inline_html(said.headline)}</strong>" if said.headline else ""
-    values = _values(said)
-    top = "<br>".join(filter(None, [headline, *map(as_inline_html, values.split("\n\n"))]))
+    first, second = _facts(said)
+    above, below = (first, second) if first == _values(said) else ("", f"{first}\n\n{second}")
+    top = "<br>".join(filter(None, [headline, *map(as_inline_html, above.split("\n\n"))]))
     question = f"<strong>{as_inline_html(said.question)}</strong>" if said.question else ""
-    middle = _split(f"{said.detail}\n\n{said.cause}")
+    middle = _split(f"{below}\n\n{said.cause}")
     quoted = (as_inline_html(part).replace("\n- ", "<br>– ") for part in middle)
     return "".join(f'<p style="margin:.5em 0">{part}</p>' for part in (top, *quoted, question) if part)
 
