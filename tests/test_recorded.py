@@ -6,6 +6,7 @@ import pytest
 import recorded
 from apart import Apart
 from recorded import FOLDER, HALVES, LESSONS, is_marked_alike, kept, rows, spread
+from recorded_all import DIFFERENCES
 from rota import in_turn, parts
 
 from grader.findings.finding import FINDING_KINDS
@@ -69,6 +70,10 @@ def test_every_wrong_answer_misses_a_check_and_has_findings():
     for row in ROWS:
         assert (row.check == "") == row.right == (not row.found)
         assert {one["is"] for one in row.found} <= set(FINDING_KINDS)
+
+
+def test_differences_are_kinds_of_findings():
+    assert set(FINDING_KINDS) >= DIFFERENCES
 
 
 def test_the_halves_are_about_equal():
