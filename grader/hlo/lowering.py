@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,7 @@ def compiled_program(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], me
     if isinstance(fn, (str, os.PathLike)):
         return _of_text(_text(fn), own)
     if hasattr(fn, "memory_analysis"):
-        return _of_executable(unwrapped(fn), own or _meshes_of(_shardings(fn)), None)
+        return _of_executable(unwrapped(fn), own or _meshes_of(fn), None)
     if hasattr(fn, "as_text"):
         return _of_lowered(unwrapped(fn), own, None)
     if not callable(fn):
@@ -100,7 +100,7 @@ def unwrapped(stage: Any) -> Any:
 def _of_lowered(
     lowered: Any, own: tuple[NamedMesh, ...], written: tuple[WrittenCollective, ...] | None
 ) -> CompiledProgram:
-    meshes = own or _meshes_lowered(lowered)
+    meshes = own or tuple(NamedMesh(sizes) for sizes in meshes_in(lowered.compiler_ir()).values() if sizes)
     try:
         executable = lowered.compile()
     except jax.errors.JaxRuntimeError as error:
@@ -122,16 +122,9 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
-def _meshes_lowered(lowered: Any) -> tuple[NamedMesh, ...]:
-    """The meshes that lowered text names."""
-    return tuple(NamedMesh(sizes) for sizes in meshes_in(lowered.compiler_ir()).values() if sizes)
-
-
-def _shardings(executable: Any) -> Iterable[Any]:
-    return jax.tree.leaves((executable.input_shardings, executable.output_shardings))
-
-
-def _meshes_of(shardings: Iterable[Any]) -> tuple[NamedMesh, ...]:
+def _meshes_of(executable: Any) -> tuple[NamedMesh, ...]:
+    """The meshes of a compiled program's arguments and results."""
+    shardings = jax.tree.leaves((executable.input_shardings, executable.output_shardings))
     meshes = dict.fromkeys(s.mesh for s in shardings if isinstance(s, NamedSharding))
     return tuple(NamedMesh(dict(mesh.shape)) for mesh in meshes)
 

@@ -261,12 +261,6 @@ def _peak(report: Report) -> Count:
     return Count(0, math.inf, 0) if peak is None else Count(peak, peak, peak)
 
 
-def _changes(pairs: Mapping[str, tuple[int | None, int | None]]) -> Iterator[str]:
-    for unit, (before, after) in pairs.items():
-        if before is not None and after is not None:
-            yield f"per device: {before:,} → {after:,} {unit} ({after - before:+,})"
-
-
 def _beyond(some: Sequence[CompiledCollective], others: Sequence[CompiledCollective]) -> tuple[CompiledCollective, ...]:
     """Those of some that others do not have, whatever line they are on."""
     left = Counter(map(_alike, others))

@@ -102,12 +102,10 @@ class SourceLines:
 
     @cached_property
     def _locations(self) -> dict[int, SourceLine]:
-        names = dict(enumerate(self._named("FileNames"), 1))
+        listed = self.module.tables.get("FileNames", ())
+        names = {k: line.partition('"')[2].rpartition('"')[0] for k, line in enumerate(listed, 1)}
         rows = _rows(self.module.tables.get("FileLocations", ()))
         return {k: SourceLine(names.get(row["file_name_id"], ""), row["line"]) for k, row in rows.items()}
-
-    def _named(self, table: str) -> list[str]:
-        return [line.partition('"')[2].rpartition('"')[0] for line in self.module.tables.get(table, ())]
 
 
 def _rows(lines: Sequence[str]) -> dict[int, dict[str, int]]:
