@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from grader.exercises.answers import origins_of
 from grader.exercises.collecting import asks, collect
 from grader.exercises.verdict import Outcome, Verdict, with_lines
 from grader.findings.verdicts import CannotCheck, GateClosed
-from grader.guide.attempts import keep, was_right
+from grader.guide.attempts import keep, this_notebook, was_right
 from grader.guide.pieces import keep_piece
 from grader.watching import watchable, watched
 
@@ -102,10 +101,9 @@ def _show(verdict: Verdict, offer: Offer | None) -> None:
     from grader.feedback import card, plain_card
     from grader.lessons import EXERCISES
 
-    shell = sys.modules.get("IPython")
     exercise = EXERCISES.get(verdict.exercise)
     text = plain_card(verdict, exercise, offer)
-    if shell is None or shell.get_ipython() is None:
+    if this_notebook() is None:
         print(text)
     else:
         from IPython.display import display

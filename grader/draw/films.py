@@ -129,7 +129,8 @@ def strip(facts: Film) -> str:
     """A film as text: a line for each step, and what is sent after it."""
     lines = []
     for t, row in enumerate(facts.holds):
-        cells = [f"device {d} {_names(facts, cell)}{_bracketed(facts.doing(t, d))}" for d, cell in enumerate(row)]
+        doing = [f" ({words})" if (words := facts.doing(t, d)) else "" for d in range(facts.devices)]
+        cells = [f"device {d} {_names(facts, cell)}{doing[d]}" for d, cell in enumerate(row)]
         lines.append(f"{facts.word} {t}: {', '.join(cells)}")
         if pairs := facts.sent(t):
             lines.append("  sends " + ", ".join(f"{a}→{b}" for a, b in pairs))
@@ -299,10 +300,6 @@ def _parts(cell: Any) -> tuple[Any, ...]:
 
 def _names(facts: Film, cell: Any) -> str:
     return " ".join(facts.name(part) for part in _parts(cell)) or "nothing"
-
-
-def _bracketed(words: str) -> str:
-    return f" ({words})" if words else ""
 
 
 def _colour(facts: Film, block: Any) -> str:

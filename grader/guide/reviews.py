@@ -94,8 +94,10 @@ def review(
         left = [m for m in makers_of[about] if m not in picked]
         if left and len(picked) < count:
             picked[left[rng.integers(len(left))]] = about
-    return Review(tuple(_marked(maker(rng), about, stretch) for maker, about in picked.items()))
-
-
-def _marked(question: Question, lesson: str, stretch: bool) -> Question:
-    return replace(question, ask=f"(Stretch of {lesson}.) {question.ask}") if stretch else question
+    questions = [maker(rng) for maker in picked]
+    if stretch:
+        questions = [
+            replace(question, ask=f"(Stretch of {about}.) {question.ask}")
+            for question, about in zip(questions, picked.values(), strict=True)
+        ]
+    return Review(tuple(questions))
