@@ -218,27 +218,6 @@ def test_logs_of_many_processes_stand_one_after_the_other():
     assert "<script>" not in Launch((Process(0, 0, 1.0, "<script>x</script>"),), 1.0)._repr_html_()
 
 
-def test_the_command_shows_lines_as_they_come(tmp_path):
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "grader.cli",
-            "launch",
-            "--processes",
-            "2",
-            "--devices",
-            "1",
-            str(script(tmp_path, "print('here', process_id)")),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "0 │ here 0" in done.stdout and "1 │ here 1" in done.stdout and "2 processes ended well." in done.stdout
-
-
 def test_the_command_fails_with_the_first_error(tmp_path):
     file = script(tmp_path, "assert process_id != 1, 'not I'")
     done = subprocess.run(
