@@ -60,8 +60,8 @@ def check(name: str, answer: Any) -> Mark:
     return Mark(min(max(verdict.points, 0.0), verdict.worth))
 
 
-def verdict_on(name: str, answer: Any, seed: int = 0, *, thorough: bool = False) -> Verdict:
-    """The verdict on an answer, on the cases of this seed."""
+def verdict_on(name: str, answer: Any) -> Verdict:
+    """The verdict on an answer, on the cases of a notebook."""
     from grader.lessons import given  # here, so that `import grader` stays quick
 
     try:
@@ -72,7 +72,7 @@ def verdict_on(name: str, answer: Any, seed: int = 0, *, thorough: bool = False)
     if exercise.after and not was_right(exercise.after):
         return Verdict(name, (Outcome.left_open(name, "gate", exercise.points, (GateClosed(exercise.after),)),))
     with no_mesh():
-        cases = exercise.draw_cases(seed, thorough=thorough)
+        cases = exercise.draw_cases()
         from grader.explaining.explained import explained
 
         answers = collect(exercise.form, asks(exercise, cases), answer)
