@@ -98,11 +98,8 @@ class Launch:
             return f"{count} ended well."
         if self.first is not None:
             others = [p.number for p in self.processes if p.status is None]
-            rest = (
-                f" {_numbers(others)} had not ended and was ended with it."
-                if len(others) == 1
-                else (f" {_numbers(others)} had not ended and were ended with it." if others else "")
-            )
+            were = "was" if len(others) == 1 else "were"
+            rest = f" {_numbers(others)} had not ended and {were} ended with it." if others else ""
             return f"Process {self.first} failed first: it {self.processes[self.first].words}.{rest}"
         lines = "; ".join(f"process {p.number} {p.words}" for p in sorted(self.processes, key=lambda p: p.finished))
         return f"They did not come to an end: {lines}."
