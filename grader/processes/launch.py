@@ -208,7 +208,7 @@ def launch(
     return launched({**job, "source": path.read_text(), "name": str(path)}, say)
 
 
-_SERVER = Server("grader.processes.launch", "launches", NoProcesses, {"PYTHONUNBUFFERED": "1"})
+_SERVER = Server("grader.processes.launch", "launches and trials", NoProcesses, {"PYTHONUNBUFFERED": "1"})
 
 
 def launched(job: Mapping[str, Any], say: Callable[[int, str], None] | None = None) -> Launch:

@@ -23,7 +23,7 @@ Tell = Callable[[Any], None]
 class Server:
     """`python -m module`, with this environment on top of ours: started by the first question, and again if it ended.
 
-    `what` names what it is asked for (trials, launches); `failure` is raised where no process can be started, or this
+    `what` names what it is asked for (launches, say); `failure` is raised where no process can be started, or this
     one ends.
     """
 
