@@ -32,10 +32,6 @@ GLOO_PIECES = re.compile(
 STACK = re.compile(r"\*\*\* Check failure|\s+@ +0x")  # of an abort
 
 
-class NoProcesses(RuntimeError):
-    """Processes cannot be started here; the text says why."""
-
-
 @dataclass(frozen=True)
 class Process:
     """What became of one process.
@@ -208,7 +204,7 @@ def launch(
     return launched({**job, "source": path.read_text(), "name": str(path)}, say)
 
 
-_SERVER = Server("grader.processes.launch", "launches and trials", NoProcesses, {"PYTHONUNBUFFERED": "1"})
+_SERVER = Server("grader.processes.launch")
 
 
 def launched(job: Mapping[str, Any], say: Callable[[int, str], None] | None = None) -> Launch:

@@ -156,9 +156,6 @@ def test_half_a_byte_counts_as_half_a_byte():
     assert (found.shape, found.bytes, found.bytes_sent) == ("i4[8]", 4, 12)
 
 
-ESTIMATED = '"cost_estimate":{{"flops":"77","remote_bytes_transferred":"{}"}}'
-
-
 @pytest.mark.parametrize(
     "config, sent, flops, kernels",
     [
