@@ -14,7 +14,6 @@ from grader.chips.compiling import NoCompiler, Request, answer, request
 from grader.chips.topologies import CHIPS, GIB, SOURCE, Topology, topology
 from grader.hlo.collectives import CompiledCollective
 from grader.hlo.lowering import CompiledProgram, NoReport, compiled_program
-from grader.hlo.meshes import NamedMesh
 from grader.hlo.reading import UNREAD
 from grader.hlo.report import Report, report
 from grader.hlo.sources import TracedLines
@@ -36,11 +35,6 @@ class Memory:
     shared: int
     peak: int
     padding: int
-
-    @property
-    def parts(self) -> int:
-        """Arguments, results and temporaries, what is shared counted once."""
-        return self.arguments + self.results + self.temporaries - self.shared
 
     def __str__(self) -> str:
         parts = [
@@ -215,7 +209,7 @@ def communication(
 
 def pod_report(pod: Topology, asked: Request, found: Mapping[str, Any]) -> PodReport:
     """The report on what the compiler said to a request."""
-    meshes = tuple(map(NamedMesh, asked.meshes or (asked.mesh,)))
+    meshes = asked.meshes or (asked.mesh,)
     if "refusal" in found:
         words = found["refusal"].removeprefix("RESOURCE_EXHAUSTED: ")
         refusal = CompilerRefusal(words, _wanted(words))

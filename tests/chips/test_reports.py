@@ -60,7 +60,6 @@ def test_memory_counts_donated_arguments_once():
     memory = reported("layers").memory
     weights = 6 * 2048 * 2048 * 2 // 4
     assert memory.shared == weights and memory.arguments == weights + 1024 * 2048 * 2
-    assert memory.parts == memory.arguments + memory.results + memory.temporaries - weights
     assert 0 < memory.peak < topology("v5e:2x4").chip.room
 
 
