@@ -16,7 +16,7 @@ from grader.hlo.collectives import CompiledCollective
 from grader.hlo.lowering import CompiledProgram, NoReport, compiled_program
 from grader.hlo.reading import UNREAD
 from grader.hlo.report import Report, report
-from grader.hlo.sources import TracedLines
+from grader.hlo.sources import traced_lines
 from grader.hlo.text import parsed
 
 
@@ -224,7 +224,7 @@ def pod_report(pod: Topology, asked: Request, found: Mapping[str, Any]) -> PodRe
         max(0, memory["argument"] - _logical(asked)),
     )
     done = report(
-        CompiledProgram(parsed(found["text"]), "tpu", meshes, asked.collectives, held.peak, TracedLines(asked.lines))
+        CompiledProgram(parsed(found["text"]), "tpu", meshes, asked.collectives, held.peak, traced_lines(asked.lines))
     )
     parts = (done.backend, meshes, done.reading, done.collectives, done.removed, done.peak_bytes)
     return PodReport(*parts, pod, asked.order, held, None, found["seconds"])

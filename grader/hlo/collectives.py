@@ -169,7 +169,7 @@ class CollectiveReader:
                 sent=self._sent(kind, array.bytes, groups),
                 yours=own,
                 operation=operation,
-                place=self.lines.place(said),
+                place=self.lines(said),
                 optional=kind == "ragged_all_to_all",
                 merged=len(arrays) - 1,
                 along=along,

@@ -55,7 +55,7 @@ def read_module(
     """
     devices = max(module.devices, *(math.prod(mesh.values()) for mesh in meshes), 1)
     found = None if scheduled else overlap(module)
-    walk = _Walk(module, CollectiveReader(module, meshes, devices, lines or SourceLines(module)), found)
+    walk = _Walk(module, CollectiveReader(module, meshes, devices, lines or SourceLines(module).place), found)
     work = walk.computation(module.entry, Runs())
     kernels = tuple(dict.fromkeys(walk.kernels))
     return Reading(tuple(walk.collectives), work, kernels, found.steps if found else None)
