@@ -4,26 +4,27 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from grader.arrays.devices import eight_devices
-    from grader.arrays.meshes import put
-    from grader.arrays.ratios import ratios
-    from grader.checking import check
-    from grader.chips.report import communication
-    from grader.first_cell import welcome
-    from grader.guide.guesses import guess
-    from grader.guide.hints import hint, reset
-    from grader.guide.pieces import mine
-    from grader.guide.progress import progress
-    from grader.guide.receipts import hand_in
-    from grader.guide.refusals import attempt
-    from grader.guide.reviews import review
-    from grader.guide.scoreboard import scoreboard
-    from grader.jax_versions import all_gather
-    from grader.processes.launch import launch
-    from grader.processes.trial import trial
-    from grader.programs.compilations import compilations
-    from grader.replays.watch import replay
-    from grader.watching import watch
+    from grader.arrays.devices import eight_devices as eight_devices
+    from grader.arrays.meshes import put as put
+    from grader.arrays.ratios import ratios as ratios
+    from grader.checking import check as check
+    from grader.chips.report import communication as communication
+    from grader.first_cell import welcome as welcome
+    from grader.guide.guesses import guess as guess
+    from grader.guide.hints import hint as hint
+    from grader.guide.hints import reset as reset
+    from grader.guide.pieces import mine as mine
+    from grader.guide.progress import progress as progress
+    from grader.guide.receipts import hand_in as hand_in
+    from grader.guide.refusals import attempt as attempt
+    from grader.guide.reviews import review as review
+    from grader.guide.scoreboard import scoreboard as scoreboard
+    from grader.jax_versions import all_gather as all_gather
+    from grader.processes.launch import launch as launch
+    from grader.processes.trial import trial as trial
+    from grader.programs.compilations import compilations as compilations
+    from grader.replays.watch import replay as replay
+    from grader.watching import watch as watch
 
 # Where each public name is. It is imported when it is first asked for: a report needs no exercises, a check no picture.
 # (So no module in this folder may have the name of a function.)
@@ -51,30 +52,7 @@ _HOMES = {
     "welcome": "grader.first_cell",
 }
 
-__all__ = [
-    "all_gather",
-    "attempt",
-    "check",
-    "communication",
-    "compilations",
-    "draw",
-    "eight_devices",
-    "guess",
-    "hand_in",
-    "hint",
-    "launch",
-    "mine",
-    "progress",
-    "put",
-    "ratios",
-    "replay",
-    "reset",
-    "review",
-    "scoreboard",
-    "trial",
-    "watch",
-    "welcome",
-]
+__all__ = sorted([*_HOMES, "draw"])
 
 
 def __getattr__(name: str) -> Any:

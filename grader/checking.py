@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from grader.exercises.answers import origins_of
 from grader.exercises.collecting import asks, collect
 from grader.exercises.verdict import Outcome, Verdict, with_lines
 from grader.findings.verdicts import CannotCheck, GateClosed
-from grader.guide.attempts import keep, was_right
+from grader.guide.attempts import keep, this_notebook, was_right
 from grader.guide.pieces import keep_piece
 from grader.watching import watchable, watched
 
@@ -61,8 +60,8 @@ def check(name: str, answer: Any) -> Mark:
     return Mark(min(max(verdict.points, 0.0), verdict.worth))
 
 
-def verdict_on(name: str, answer: Any, seed: int = 0, *, thorough: bool = False) -> Verdict:
-    """The verdict on an answer, on the cases of this seed."""
+def verdict_on(name: str, answer: Any) -> Verdict:
+    """The verdict on an answer, on the cases of a notebook."""
     from grader.lessons import given  # here, so that `import grader` stays quick
 
     try:
@@ -73,7 +72,7 @@ def verdict_on(name: str, answer: Any, seed: int = 0, *, thorough: bool = False)
     if exercise.after and not was_right(exercise.after):
         return Verdict(name, (Outcome.left_open(name, "gate", exercise.points, (GateClosed(exercise.after),)),))
     with no_mesh():
-        cases = exercise.draw_cases(seed, thorough=thorough)
+        cases = exercise.draw_cases()
         from grader.explaining.explained import explained
 
         answers = collect(exercise.form, asks(exercise, cases), answer)
@@ -102,10 +101,9 @@ def _show(verdict: Verdict, offer: Offer | None) -> None:
     from grader.feedback import card, plain_card
     from grader.lessons import EXERCISES
 
-    shell = sys.modules.get("IPython")
     exercise = EXERCISES.get(verdict.exercise)
     text = plain_card(verdict, exercise, offer)
-    if shell is None or shell.get_ipython() is None:
+    if this_notebook() is None:
         print(text)
     else:
         from IPython.display import display

@@ -67,8 +67,8 @@ def launch(
 
     It finds its number and theirs in sys.argv.
     """
-    from grader.processes.launch import NoProcesses
     from grader.processes.launch import launch as start
+    from grader.processes.servers import NoProcesses
 
     lines = Lines(processes)
     try:

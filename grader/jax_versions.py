@@ -73,17 +73,22 @@ def quick_options() -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def compiled_quickly() -> Iterator[None]:
-    """All that is compiled in a `with` block is compiled quickly, by whatever function it is called."""
-    option = "jax_disable_most_optimizations"
-    if (before := jax.config.values.get(option)) is None:
+def option_set(name: str, value: Any) -> Iterator[None]:
+    """In a `with` block, an option of JAX has this value. Nothing changes if this JAX doesn't have the option."""
+    if name not in jax.config.values:
         yield
         return
-    jax.config.update(option, True)
+    before = jax.config.values[name]
+    jax.config.update(name, value)
     try:
         yield
     finally:
-        jax.config.update(option, before)
+        jax.config.update(name, before)
+
+
+def compiled_quickly() -> contextlib.AbstractContextManager[None]:
+    """All that is compiled in a `with` block is compiled quickly, by whatever function it is called."""
+    return option_set("jax_disable_most_optimizations", True)
 
 
 def unmerged_options() -> dict[str, Any]:

@@ -66,14 +66,11 @@ class Fault:
             case _:
                 waits = (
                     f"- device {w.device} can't begin {w.work}: it needs "
-                    f"{'its own' if w.of == w.device else f'{_possessive(w.of)}'} {w.need}"
+                    + ("its own" if w.of == w.device else f"device {w.of}'s")
+                    + f" {w.need}"
                     for w in self.waits
                 )
                 return "Deadlock: every device with work left is waiting.\n" + "\n".join(waits)
-
-
-def _possessive(device: int) -> str:
-    return f"device {device}'s"
 
 
 @dataclass(frozen=True)

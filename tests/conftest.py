@@ -39,6 +39,15 @@ def course(tmp_path_factory) -> Path:
     return mini.built_course(tmp_path_factory.mktemp("course"))
 
 
+@pytest.fixture(scope="module")
+def browser():
+    """A real one, as `labs.chromium` starts it."""
+    from labs import chromium
+
+    with chromium() as opened:
+        yield opened
+
+
 def pytest_addoption(parser):
     parser.addoption("--rewrite-goldens", action="store_true", help="write the reviewed sentences anew")
 

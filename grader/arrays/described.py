@@ -155,18 +155,18 @@ def observed_array(array: jax.Array) -> Any:
     if len(shards) == 1 and array.is_fully_addressable and not memory:
         return np.asarray(array)
     numbers = {device: k for k, device in enumerate(jax.devices())}
-    blocks = {numbers[s.device]: {_part(s.index, array.shape) + memory: np.asarray(s.data)} for s in shards}
+    blocks = {}
+    for shard in shards:
+        part = region(one.indices(length)[:2] for one, length in zip(shard.index, array.shape, strict=True))
+        blocks[numbers[shard.device]] = {part + memory: np.asarray(shard.data)}
     return Observed({HELD: {f"device {k}": blocks[k] for k in sorted(blocks)}})
 
 
 def _other_memory(array: jax.Array) -> str:
     """Where an array is if not in its device's own memory, as " in pinned_host"; else ""."""
-    kind, own = array.sharding.memory_kind, _own_memory(next(iter(array.sharding.device_set)))
-    return f" in {kind}" if kind not in (None, own) else ""
-
-
-def _own_memory(device: Any) -> str:
-    return device.default_memory().kind  # the type stubs do not know of it
+    device: Any = next(iter(array.sharding.device_set))  # the type stubs do not know of its memory
+    kind = array.sharding.memory_kind
+    return f" in {kind}" if kind not in (None, device.default_memory().kind) else ""
 
 
 def moved(work: Callable[..., Any], build: Callable[[], Mapping[str, Any]], barred: str) -> str:
@@ -243,10 +243,6 @@ def _arrays(tree: Any) -> list[jax.Array]:
 def _addresses(array: jax.Array) -> set[int]:
     """Where its blocks begin, in the memories of their devices."""
     return {shard.data.unsafe_buffer_pointer() for shard in array.addressable_shards}
-
-
-def _part(index: tuple[slice, ...], shape: tuple[int, ...]) -> str:
-    return region(part.indices(length)[:2] for part, length in zip(index, shape, strict=True))
 
 
 def observed_mesh(mesh: Mesh) -> dict[str, Any]:

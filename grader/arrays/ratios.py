@@ -142,7 +142,10 @@ def as_text(rows: Sequence[Ratio], left_out: int = 0) -> list[str]:
 
 def as_html(rows: Sequence[Ratio], left_out: int = 0) -> str:
     cell = '<td style="text-align:left;padding:.1em .8em">'
-    lines = [f"<tr>{cell}<code>{html.escape(row.name)}</code></td>{cell}{_emphasized(row)}</td></tr>" for row in rows]
+    lines = []
+    for row in rows:
+        words = row.words if row.words == "1" else f"<strong>{row.words}</strong>"
+        lines.append(f"<tr>{cell}<code>{html.escape(row.name)}</code></td>{cell}{words}</td></tr>")
     lines += [f"<tr>{cell}{more}</td><td></td></tr>" for more in _more(left_out)]
     head = '<tr><td></td><td style="text-align:left;padding:.1em .8em;opacity:.75">actual / expected</td></tr>'
     return f'<table style="margin:.4em 0">{head}{"".join(lines)}</table>' if rows else ""
@@ -150,7 +153,3 @@ def as_html(rows: Sequence[Ratio], left_out: int = 0) -> str:
 
 def _more(left_out: int) -> list[str]:
     return [f"  ({left_out} more)"] if left_out else []
-
-
-def _emphasized(row: Ratio) -> str:
-    return row.words if row.words == "1" else f"<strong>{row.words}</strong>"

@@ -55,9 +55,8 @@ class Sketch:
             check_vma=self.checked,
         )
         rows, columns = self.block
-        for n in self.sizes.values():
-            rows *= n
-        return jax.make_jaxpr(program)(jax.ShapeDtypeStruct((rows, columns), jnp.float32))
+        shape = rows * math.prod(self.sizes.values()), columns
+        return jax.make_jaxpr(program)(jax.ShapeDtypeStruct(shape, jnp.float32))
 
     def through(self, v: jax.Array, steps: Any) -> jax.Array:
         for kind, *rest in steps:

@@ -21,8 +21,8 @@ class Buffer:
         return f"{self.array.padded / 2**30:,.2f} GiB: {self.array}{place}"
 
 
-def largest(module: Module, count: int = 3) -> list[Buffer]:
-    """The largest arrays that the program makes in HBM, each shape from one place counted once."""
+def largest(module: Module) -> list[Buffer]:
+    """The three largest arrays that the program makes in HBM, each shape from one place counted once."""
     fused = {
         name for ops in module.computations.values() for op in ops.values() if op.kind == "fusion" for name in op.called
     }
@@ -35,4 +35,4 @@ def largest(module: Module, count: int = 3) -> list[Buffer]:
         for array in op.results
         if array.space == 0
     }
-    return sorted(buffers, key=lambda b: (-b.array.padded, b.path, str(b.array)))[:count]
+    return sorted(buffers, key=lambda b: (-b.array.padded, b.path, str(b.array)))[:3]

@@ -134,22 +134,22 @@ def request(
             exported = export.export(_AlreadyTraced(traced), platforms=["tpu"], disabled_checks=unchecked)()
         except (NotImplementedError, ValueError) as error:
             raise NoReport(f"JAX cannot lower this program for a TPU here: {error}") from error
-    shardings = _shardings(exported)
+    meshes, specs, results = _shardings(exported)
     return Request(
         bytes(_flat(exported).serialize()),
         pod.name,
-        shardings.meshes[0],
-        pod.order(shardings.meshes[0]),
+        meshes[0],
+        pod.order(meshes[0]),
         tuple(
             (list(aval.shape), str(aval.dtype), [] if spec is None else spec)
-            for aval, spec in zip(exported.in_avals, shardings.arguments, strict=True)
+            for aval, spec in zip(exported.in_avals, specs, strict=True)
         ),
         tuple(k for k, info in enumerate(jax.tree.leaves(traced.args_info)) if info.donated),
         "\n".join(_sources(inspect.unwrap(fn), set())),
-        shardings.results,
+        results,
         tuple(written_in(traced.jaxpr)),
         lines_in(traced.jaxpr),
-        shardings.meshes,
+        meshes,
     )
 
 
@@ -163,18 +163,11 @@ def _shape(leaf: Any) -> Any:
     )
 
 
-@dataclass(frozen=True)
-class _Shardings:
-    """The meshes of a program, that of its arguments first, and the spec of each argument and of each result as JSON,
-    None where it has none."""
-
-    meshes: tuple[Mapping[str, int], ...]
-    arguments: tuple[Any, ...]
-    results: tuple[Any, ...]
-
-
-def _shardings(exported: export.Exported) -> _Shardings:
+def _shardings(exported: export.Exported) -> tuple[tuple[dict[str, int], ...], tuple[Any, ...], tuple[Any, ...]]:
     """How a program is sharded, by its own text: there, what a function is jitted with and its arguments agree.
+
+    Returns its meshes, that of its arguments first, and the spec of each argument and of each result as JSON, None
+    where it has none.
 
     Raises:
       ValueError: it is on no mesh, or its arguments are on several.
@@ -198,7 +191,7 @@ def _shardings(exported: export.Exported) -> _Shardings:
             "expected arguments and results on one mesh to compile for a pod; found "
             f"{' and '.join(str(mesh) for mesh in meshes if named & {*mesh})}"
         )
-    return _Shardings(tuple(meshes), tuple(map(_as_json, specs)), tuple(map(_as_json, results)))
+    return tuple(meshes), tuple(map(_as_json, specs)), tuple(map(_as_json, results))
 
 
 def _as_json(spec: Sequence[Sequence[str]] | None) -> Any:

@@ -14,10 +14,9 @@ from grader.chips.compiling import NoCompiler, Request, answer, request
 from grader.chips.topologies import CHIPS, GIB, SOURCE, Topology, topology
 from grader.hlo.collectives import CompiledCollective
 from grader.hlo.lowering import CompiledProgram, NoReport, compiled_program
-from grader.hlo.meshes import NamedMesh
 from grader.hlo.reading import UNREAD
 from grader.hlo.report import Report, report
-from grader.hlo.sources import TracedLines
+from grader.hlo.sources import traced_lines
 from grader.hlo.text import parsed
 
 
@@ -36,11 +35,6 @@ class Memory:
     shared: int
     peak: int
     padding: int
-
-    @property
-    def parts(self) -> int:
-        """Arguments, results and temporaries, what is shared counted once."""
-        return self.arguments + self.results + self.temporaries - self.shared
 
     def __str__(self) -> str:
         parts = [
@@ -215,7 +209,7 @@ def communication(
 
 def pod_report(pod: Topology, asked: Request, found: Mapping[str, Any]) -> PodReport:
     """The report on what the compiler said to a request."""
-    meshes = tuple(map(NamedMesh, asked.meshes or (asked.mesh,)))
+    meshes = asked.meshes or (asked.mesh,)
     if "refusal" in found:
         words = found["refusal"].removeprefix("RESOURCE_EXHAUSTED: ")
         refusal = CompilerRefusal(words, _wanted(words))
@@ -230,7 +224,7 @@ def pod_report(pod: Topology, asked: Request, found: Mapping[str, Any]) -> PodRe
         max(0, memory["argument"] - _logical(asked)),
     )
     done = report(
-        CompiledProgram(parsed(found["text"]), "tpu", meshes, asked.collectives, held.peak, TracedLines(asked.lines))
+        CompiledProgram(parsed(found["text"]), "tpu", meshes, asked.collectives, held.peak, traced_lines(asked.lines))
     )
     parts = (done.backend, meshes, done.reading, done.collectives, done.removed, done.peak_bytes)
     return PodReport(*parts, pod, asked.order, held, None, found["seconds"])

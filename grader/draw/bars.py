@@ -170,7 +170,10 @@ def _drawn(facts: Bars, title: str, inside: bool) -> Figure:
     longest = max(*facts.totals.values(), *itertools.chain.from_iterable(map(_sizes, facts.marks.values())), 0) or 1.0
     left = 0.2 + inches_of(facts.parts)
     totals = _beside(facts, inside)
-    kinds = [kind for kind in facts.kinds if kind and _is_seen(kind, facts, LONG / longest)]
+    least = PIXEL * longest / LONG
+    kinds = [
+        kind for kind in facts.kinds if kind and any(sizes.get(kind, 0) >= least for sizes in facts.parts.values())
+    ]
     top = (0.45 if title else 0.12) + 0.22 * bool(facts.marks)
     wide = max(left + LONG + 0.2 + inches_of(totals.values()), inches_of([title]) + 0.2)
     rows = _rows(list(facts.parts))
@@ -210,11 +213,6 @@ def _drawn(facts: Bars, title: str, inside: bool) -> Figure:
 
 def _sizes(mark: Against) -> list[float]:
     return list(mark.values()) if isinstance(mark, Mapping) else [mark]
-
-
-def _is_seen(kind: str, facts: Bars, inches: float) -> bool:
-    """Whether some bar shows this part, one unit of which takes so many inches; what is under a pixel has no colour."""
-    return any(parts.get(kind, 0) * inches >= PIXEL for parts in facts.parts.values())
 
 
 def _draw_mark(ax: Axes, x: float, ys: tuple[float, float], gid: str = "", colour: str = WRONG) -> None:

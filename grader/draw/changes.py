@@ -124,13 +124,9 @@ def _missing(old: tuple[slice, ...], new: tuple[slice, ...]) -> int:
 def _lacking(facts: Change, device: int | None) -> tuple[str, ...]:
     if device is None or facts.arriving is None:
         return ()
-    part = facts.after.indices[device]
-    needs, lacks = _entries(part), facts.arriving[device]
+    needs = math.prod(stop - start for start, stop in facts.after.bounds(device))
+    lacks = facts.arriving[device]
     return (f"device {device} needs {needs} entries,", f"{needs - lacks} of them it has, {lacks} are missing")
-
-
-def _entries(part: tuple[slice, ...]) -> int:
-    return math.prod(piece.stop - piece.start for piece in part)
 
 
 def _frame_device(ax: Axes, blocks: Blocks, device: int) -> None:

@@ -113,15 +113,10 @@ def _cell(blocks: Sequence[np.ndarray]) -> float:
     return max(0.3, inches_of((f"{v:g}" for block in blocks for v in block.flat), SMALL) + 0.12)
 
 
-def _arrow(name: str) -> float:
-    """Inches the arrow needs with its name above it."""
-    return max(0.7, inches_of([name]) + 0.2)
-
-
 def _parts(step: Step, name: str) -> tuple[float, float, float]:
     """Inches of the blocks before, of the arrow, and of the blocks after."""
     before, after = (max(_grid(b).shape[1] for b in side) * _cell(side) for side in (step.before, step.after))
-    return before, _arrow(name), after
+    return before, max(0.7, inches_of([name]) + 0.2), after
 
 
 def _tall(step: Step) -> float:

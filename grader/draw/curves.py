@@ -114,7 +114,8 @@ def _drawn(facts: Curves, title: str) -> Figure:
     right.text(last, facts.bound[-1], "rounding, up to here", fontsize=8, color=PAGE, ha="right", va="bottom")
     for ax in (left, right):
         ax.set_yscale("log")
-        _plain(ax)
+        ax.set_xlabel("step", fontsize=9, color=PAGE)
+        plain_axes(ax)
     for axis in (left.yaxis, right.yaxis):
         axis.set_major_formatter("{x:g}")
     left.yaxis.set_minor_formatter("{x:g}")
@@ -126,9 +127,9 @@ def _drawn(facts: Curves, title: str) -> Figure:
     return figure
 
 
-def _plain(ax: Axes) -> None:
-    ax.set_xlabel("step", fontsize=9, color=PAGE)
+def plain_axes(ax: Axes, edge: str = PAGE) -> None:
+    """Numbers without ticks, a faint grid, and edges to the left and below only."""
     ax.tick_params(which="both", labelsize=8, colors=PAGE, left=False, bottom=False)
     ax.grid(which="major", color=FAINT, linewidth=0.4)
     for name, side in ax.spines.items():
-        side.set(visible=name in ("left", "bottom"), color=PAGE)
+        side.set(visible=name in ("left", "bottom"), color=edge)

@@ -64,7 +64,6 @@ def ring(
     shift: int = 1,
     *,
     start: int = 0,
-    steps: int = 0,
     does: Callable[[int, int, int], str] | None = None,
     blocks: str = "",
 ) -> Film:
@@ -74,7 +73,6 @@ def ring(
       devices: how many devices, which is also the number of blocks.
       shift: by how many places blocks move; negative for the other way.
       start: at step 0 device d holds block d + start.
-      steps: by default as many as there are devices.
       does: what a device does, given (step, device, block).
       blocks: the letter in front of a block's number.
 
@@ -82,11 +80,10 @@ def ring(
       >>> grader.draw.ring(3).holds
       ((0, 1, 2), (2, 0, 1), (1, 2, 0))
     """
-    steps = steps or devices
-    holds = tuple(tuple((d + start - shift * t) % devices for d in range(devices)) for t in range(steps))
+    holds = tuple(tuple((d + start - shift * t) % devices for d in range(devices)) for t in range(devices))
     pairs = tuple((d, (d + shift) % devices) for d in range(devices))
     doing = [[does(t, d, k) for d, k in enumerate(row)] for t, row in enumerate(holds)] if does else []
-    return Film(holds, tuple(map(tuple, doing)), (pairs,) * (steps - 1), blocks=blocks)
+    return Film(holds, tuple(map(tuple, doing)), (pairs,) * (devices - 1), blocks=blocks)
 
 
 def film(table: Film | Sequence[Sequence[Any]], title: str = "", blocks: str = "") -> Picture:
@@ -129,7 +126,8 @@ def strip(facts: Film) -> str:
     """A film as text: a line for each step, and what is sent after it."""
     lines = []
     for t, row in enumerate(facts.holds):
-        cells = [f"device {d} {_names(facts, cell)}{_bracketed(facts.doing(t, d))}" for d, cell in enumerate(row)]
+        doing = [f" ({words})" if (words := facts.doing(t, d)) else "" for d in range(facts.devices)]
+        cells = [f"device {d} {_names(facts, cell)}{doing[d]}" for d, cell in enumerate(row)]
         lines.append(f"{facts.word} {t}: {', '.join(cells)}")
         if pairs := facts.sent(t):
             lines.append("  sends " + ", ".join(f"{a}→{b}" for a, b in pairs))
@@ -299,10 +297,6 @@ def _parts(cell: Any) -> tuple[Any, ...]:
 
 def _names(facts: Film, cell: Any) -> str:
     return " ".join(facts.name(part) for part in _parts(cell)) or "nothing"
-
-
-def _bracketed(words: str) -> str:
-    return f" ({words})" if words else ""
 
 
 def _colour(facts: Film, block: Any) -> str:

@@ -17,6 +17,7 @@ from matplotlib.patches import Rectangle
 
 from grader.draw.picture import OF_KIND, QUIET, Picture, inches_of, sheet
 from grader.draw.shapes import Box, arrow, block, lettered
+from grader.programs.jaxprs import inner_jaxprs
 
 HIGH, APART, DOWN, TOP = 0.4, 0.25, 0.85, 0.5  # inches: a box, to the next, to the next row, above
 ROW, FRAMED = 8, 0.45  # boxes in a row; inches for what stands beside a frame
@@ -183,9 +184,7 @@ def _stops(jaxpr: Any, named: Mapping[Any, str], loop: Loop = ONCE) -> Iterator[
         if kind == "broadcast_in_dim" or kind in PLAIN and taken & spread:
             spread.update(eqn.outvars)
         within = Loop(loop.times * eqn.params["length"]) if kind == "scan" and eqn.params["length"] > 1 else loop
-        for value in eqn.params.values():
-            for part in value if isinstance(value, (tuple, list)) else (value,):
-                inner: Any = getattr(part, "jaxpr", part)
-                if hasattr(inner, "eqns"):
-                    alike = len(inner.invars) == len(given)
-                    yield from _stops(inner, dict(zip(inner.invars, given, strict=True)) if alike else {}, within)
+        for part in inner_jaxprs(eqn):
+            inner = getattr(part, "jaxpr", part)
+            alike = len(inner.invars) == len(given)
+            yield from _stops(inner, dict(zip(inner.invars, given, strict=True)) if alike else {}, within)

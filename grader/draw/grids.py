@@ -20,6 +20,7 @@ from matplotlib.patches import Circle, FancyBboxPatch
 
 from grader.draw.picture import COLOURS, FAINT, INK, QUIET, SMALL, WRONG, Picture, inches_of, sheet
 from grader.draw.shapes import arrow, centred, lettered
+from grader.programs.structure import device_numbers_along
 
 ACROSS, DOWN, RADIUS = 0.68, 0.56, 0.19  # inches from device to device, and a device's radius
 LEFT, TOP, BETWEEN = 0.75, 0.62, 0.55  # inches for the names of the axes, and from one plane to the next
@@ -36,12 +37,9 @@ class Grid:
 
     def groups(self, axes: Sequence[str]) -> list[tuple[int, ...]]:
         """The devices that differ only in their place along `axes`: one group a line."""
-        names = list(self.sizes)
-        if unknown := [axis for axis in axes if axis not in names]:
-            raise ValueError(f"the mesh has no axis {unknown[0]!r}; its axes are {', '.join(names)}")
-        last = [names.index(axis) for axis in axes]
-        moved = np.moveaxis(self.ids, last, range(self.ids.ndim - len(last), self.ids.ndim))
-        return [tuple(map(int, line)) for line in moved.reshape(-1, math.prod(self.sizes[a] for a in axes))]
+        if unknown := [axis for axis in axes if axis not in self.sizes]:
+            raise ValueError(f"the mesh has no axis {unknown[0]!r}; its axes are {', '.join(self.sizes)}")
+        return [tuple(line) for line in self.ids.ravel()[device_numbers_along(axes, self.sizes)].tolist()]
 
 
 def grid(mesh: Any) -> Grid:

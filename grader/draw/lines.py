@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from grader.draw.bars import amount
-from grader.draw.curves import DASHES, LINES
-from grader.draw.picture import FAINT, PAGE, QUIET, Picture
+from grader.draw.curves import DASHES, LINES, plain_axes
+from grader.draw.picture import PAGE, QUIET, Picture
 
 WIDE, HIGH = 7.4, 3.2  # inches
 ABOVE, BELOW = ((-5, 5), "right"), ((6, -11), "left")  # where words stand beside a dot
@@ -106,7 +106,4 @@ def _plain_axes(ax: Axes, facts: Growth) -> None:
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(lambda value, _: _short(value))
         axis.set_minor_formatter(lambda value, _: "")
-    ax.tick_params(which="both", labelsize=8, colors=PAGE, left=False, bottom=False)
-    ax.grid(which="major", color=FAINT, linewidth=0.4)
-    for name, side in ax.spines.items():
-        side.set(visible=name in ("left", "bottom"), color=QUIET)
+    plain_axes(ax, QUIET)

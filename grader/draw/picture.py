@@ -20,25 +20,8 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from grader.draw.svg import FAINT, PAGE, QUIET, WRONG, drawn, element
+from grader.draw.svg import FAINT, PAGE, QUIET, WRONG, drawn, element  # noqa: F401 - pictures take colours from here
 from grader.palette import COLOURS
-
-__all__ = [
-    "OF_KIND",
-    "COLOURS",
-    "EDGE",
-    "FAINT",
-    "INK",
-    "PAGE",
-    "QUIET",
-    "WRONG",
-    "Picture",
-    "held_by",
-    "inches_of",
-    "in_page",
-    "script",
-    "sheet",
-]
 
 # A collective's colour where parts of a picture are collectives, not data.
 OF_KIND = {

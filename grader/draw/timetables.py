@@ -71,17 +71,13 @@ def in_text(facts: Timetable, names: Sequence[str]) -> str:
     for device in range(len(facts.orders)):
         row = ["·"] * steps
         for work, start, end in facts.placed(device):
-            row[start:end] = [_name(work, several)] * (end - start)
+            row[start:end] = [str(work) if several else f"{work.kind}{work.microbatch}"] * (end - start)
         rows.append(row)
     wide = max((len(word) for row in rows for word in row), default=1)
     lines = [
         f"{name} │ {' '.join(word.ljust(wide) for word in row)}".rstrip() for name, row in zip(names, rows, strict=True)
     ]
     return "\n".join([*lines, repr(facts)])
-
-
-def _name(work: Work, several: bool) -> str:
-    return str(work) if several else f"{work.kind}{work.microbatch}"
 
 
 def _draw_work(ax: Axes, facts: Timetable, work: Work, box: Box, waits: bool = False) -> None:

@@ -9,17 +9,14 @@ from grader.findings.problems import Refusal
 from grader.programs.program import Refused
 
 
-class _Unfinished(NotImplementedError):
-    """The function returned nothing: the body is still the starter's."""
-
-
 def must_be_callable(work: Any) -> None:
     if not callable(work):
         raise Refused(Refusal("no function", (type(work).__name__,)))
 
 
 def something(result: Any, work: Any) -> Any:
-    """What the student's work returned. Raises _Unfinished, or Refused, if that is nothing."""
+    """What the student's work returned. If that is nothing, raises NotImplementedError for a body that is still the
+    starter's, and Refused for any other."""
     if result is None or result is ...:
-        raise _Unfinished if result is ... or is_starter(work) else Refused(Refusal("returns nothing"))
+        raise NotImplementedError if result is ... or is_starter(work) else Refused(Refusal("returns nothing"))
     return result

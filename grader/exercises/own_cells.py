@@ -56,7 +56,7 @@ def line_of_a_row(key: str, value: Any) -> Line | None:
 
 def _spot_in(source: str, file: str, key: str, value: str) -> Spot | None:
     """The last place where a source says what belongs to a key; what is written out has to be this value."""
-    nodes = [node for node in _entries(_parsed(source), key) if _may_be(node, value)]
+    nodes = [node for node in _entries(parsed_cell(source), key) if _may_be(node, value)]
     if not nodes:
         return None
     node = max(nodes, key=lambda node: node.lineno)
@@ -64,8 +64,8 @@ def _spot_in(source: str, file: str, key: str, value: str) -> Spot | None:
 
 
 @functools.lru_cache(maxsize=64)
-def _parsed(source: str) -> ast.Module:
-    """A cell as a tree, for all rows of its table; nothing of one that has a command of IPython's, for instance."""
+def parsed_cell(source: str) -> ast.Module:
+    """A cell, or a file, as a tree; nothing of one that has a command of IPython's, for instance."""
     try:
         return ast.parse(source)
     except SyntaxError:

@@ -11,12 +11,7 @@ import numpy as np
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import (
-    HELD,
-    Observed,
-    observed_array,
-    observed_mesh,
-)
+from grader.arrays.described import HELD, Observed, observed_array, observed_mesh
 from grader.findings.problems import Refusal
 from grader.programs.program import Refused
 

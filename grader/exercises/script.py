@@ -62,7 +62,7 @@ def _write(fn: types.FunctionType, written: dict[str, str]) -> None:
     written[fn.__name__] = ""  # it may call itself
     if fn.__closure__:
         raise Refused(Refusal("uses enclosing", (fn.__name__, *fn.__code__.co_freevars)))
-    for name in sorted(_names(tree)):
+    for name in sorted(names_read(ast.unparse(tree))):
         if name in fn.__globals__ and name not in written:
             _write_value(name, fn.__globals__[name], fn, written)
     text = written.pop(fn.__name__)
@@ -82,15 +82,16 @@ def _definition(fn: Any) -> ast.FunctionDef:
     return tree
 
 
-def _names(tree: ast.FunctionDef) -> set[str]:
-    """The names that a function looks up outside itself: its own variables may share names with the notebook's."""
-    around = symtable.symtable(ast.unparse(tree), tree.name, "exec")
-    return {s.get_name() for s in around.get_symbols() if s.is_referenced()} | _globals(around)
+def names_read(source: str) -> set[str]:
+    """The names that a statement takes from around it: a function's own variables may share names with those there."""
+    around = symtable.symtable(source, "<statement>", "exec")
+    return {s.get_name() for s in around.get_symbols() if s.is_referenced()} | _globals_inside(around)
 
 
-def _globals(table: symtable.SymbolTable) -> set[str]:
-    here = {s.get_name() for s in table.get_symbols() if s.is_global()} if table.get_type() == "function" else set()
-    return here.union(*map(_globals, table.get_children()))
+def _globals_inside(table: symtable.SymbolTable) -> set[str]:
+    children = table.get_children()
+    here = {s.get_name() for child in children for s in child.get_symbols() if s.is_global()}
+    return here.union(*map(_globals_inside, children))
 
 
 def _write_value(name: str, value: Any, user: types.FunctionType, written: dict[str, str]) -> None:

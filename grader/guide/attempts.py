@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from grader.arrays.fresh import SEED
 from grader.exercises.verdict import Verdict
@@ -57,11 +58,16 @@ def keep(verdict: Verdict) -> None:
     """Add a check that was made in a notebook. Nothing here stops a check: what cannot be written, `trouble` says."""
     if verdict.state == "right":
         _right_here.add(verdict.exercise)
-    shell = sys.modules.get("IPython")
-    if not verdict.worth or shell is None or shell.get_ipython() is None:
+    if not verdict.worth or this_notebook() is None:
         return
     with contextlib.suppress(OSError):
         _append(json.dumps(asdict(_attempt(verdict))))
+
+
+def this_notebook() -> Any:
+    """IPython's shell, which runs this notebook or terminal; None where there is none."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython else None
 
 
 def _attempt(verdict: Verdict) -> Attempt:

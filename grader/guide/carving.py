@@ -4,9 +4,10 @@ define the names it uses."""
 from __future__ import annotations
 
 import ast
-import symtable
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+
+from grader.exercises.script import names_read
 
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -64,7 +65,7 @@ def _statements(cell: str) -> Iterator[Statement]:
     for node in tree.body:
         first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
         text = "\n".join(lines[first - 1 : node.end_lineno])
-        yield Statement(text, frozenset(_bound(node)), frozenset(_read(text)), isinstance(node, DEFINITIONS))
+        yield Statement(text, frozenset(_bound(node)), frozenset(names_read(text)), isinstance(node, DEFINITIONS))
 
 
 def _bound(node: ast.stmt) -> Iterator[str]:
@@ -75,16 +76,3 @@ def _bound(node: ast.stmt) -> Iterator[str]:
     else:
         names = (each for each in ast.walk(node) if isinstance(each, ast.Name))
         yield from (each.id for each in names if isinstance(each.ctx, ast.Store))
-
-
-def _read(text: str) -> Iterator[str]:
-    """The names that a statement takes from the notebook: those of the functions in it that are not their own, too."""
-    top = symtable.symtable(text, "cell", "exec")
-    yield from (symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced())
-    yield from (symbol.get_name() for inner in _inner(top) for symbol in inner.get_symbols() if symbol.is_global())
-
-
-def _inner(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
-    for child in table.get_children():
-        yield child
-        yield from _inner(child)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 
+from grader.guide.attempts import this_notebook
 from grader.guide.syllabus import exercise_text
 from grader.questions import Text
 
@@ -45,8 +45,7 @@ def reset(name: str) -> Text:
         starter = exercise_text(name).starter
     except LookupError as error:
         return Text((str(error),))
-    shell = sys.modules.get("IPython")
-    if shell is None or (notebook := shell.get_ipython()) is None:
+    if (notebook := this_notebook()) is None:
         return Text((f"This is no notebook, so here is the starter of `{name}`:", starter))
     notebook.set_next_input(starter)
     return Text(

@@ -9,17 +9,15 @@ from __future__ import annotations
 import contextlib
 import html
 import os
-import sys
 import tempfile
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from grader.arrays.words import as_inline_html
 from grader.exercises.verdict import Verdict
-from grader.guide.attempts import folder
+from grader.guide.attempts import folder, this_notebook
 from grader.guide.carving import carved
 from grader.guide.syllabus import LessonText, syllabus
 from grader.questions import Text
@@ -83,10 +81,10 @@ def keep_piece(verdict: Verdict, answer: Any) -> None:
     name = verdict.exercise
     if verdict.state != "right" or name not in EXERCISES or not EXERCISES[name].piece or (where := folder()) is None:
         return
-    if (notebook := _notebook()) is None:
+    if (notebook := this_notebook()) is None:
         return
-    called = getattr(answer, "__name__", "")
-    if notebook.user_ns.get(called) is not answer or not (source := carved(called, _cells(notebook))):
+    called, cells = getattr(answer, "__name__", ""), list(notebook.history_manager.input_hist_parsed)
+    if notebook.user_ns.get(called) is not answer or not (source := carved(called, cells)):
         return
     alias = "" if called == name else f"\n\n\n{name} = {called}"
     with contextlib.suppress(OSError):
@@ -112,7 +110,7 @@ def mine(name: str = "") -> OwnModule | Text:
     found = {piece.name: piece for piece in pieces}.get(name)
     if found is None:
         return Text((f"No piece is called `{name}`; there are {', '.join(piece.name for piece in pieces)}.",))
-    notebook = _notebook()
+    notebook = this_notebook()
     if notebook is not None and callable(notebook.user_ns.get(name)):
         return Text((f"`{name}` is defined in this notebook already.",))
     if not found.source:
@@ -155,15 +153,6 @@ def _write(file: Path, text: str) -> None:
     with os.fdopen(number, "w") as stream:
         stream.write(text)
     os.replace(draft, file)
-
-
-def _notebook() -> Any:
-    shell = sys.modules.get("IPython")
-    return shell.get_ipython() if shell else None
-
-
-def _cells(notebook: Any) -> Iterable[str]:
-    return list(notebook.history_manager.input_hist_parsed)
 
 
 def _row(piece: ModelPiece) -> str:

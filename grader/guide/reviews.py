@@ -30,21 +30,11 @@ def makers() -> dict[str, list[Maker]]:
     return {of_one.LESSON: [one for one in vars(of_one).values() if isinstance(one, Maker)] for of_one in reviews}
 
 
-@dataclass(frozen=True)
-class Review:
-    """The questions of one run of a lesson."""
+@dataclass(frozen=True, repr=False)
+class Review(Text):
+    """The questions of one run of a lesson, and their text."""
 
-    questions: tuple[Question, ...]
-
-    @property
-    def _text(self) -> Text:
-        return Text(tuple(f"{k}. {q.ask}" for k, q in enumerate(self.questions, 1)))
-
-    def __repr__(self) -> str:
-        return repr(self._text)
-
-    def _repr_html_(self) -> str:
-        return self._text._repr_html_()
+    questions: tuple[Question, ...] = ()
 
     def check(self, answers: Sequence[Any]) -> Text:
         """For each answer whether it is right, and why; an answer `...` is left open."""
@@ -94,8 +84,10 @@ def review(
         left = [m for m in makers_of[about] if m not in picked]
         if left and len(picked) < count:
             picked[left[rng.integers(len(left))]] = about
-    return Review(tuple(_marked(maker(rng), about, stretch) for maker, about in picked.items()))
-
-
-def _marked(question: Question, lesson: str, stretch: bool) -> Question:
-    return replace(question, ask=f"(Stretch of {lesson}.) {question.ask}") if stretch else question
+    questions = [maker(rng) for maker in picked]
+    if stretch:
+        questions = [
+            replace(question, ask=f"(Stretch of {about}.) {question.ask}")
+            for question, about in zip(questions, picked.values(), strict=True)
+        ]
+    return Review(tuple(f"{k}. {q.ask}" for k, q in enumerate(questions, 1)), tuple(questions))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grader.arrays.words import as_inline_html
@@ -59,7 +59,8 @@ class Scoreboard:
         if not self.rounds:
             return note
         header = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in HEADER)
-        rows = "".join(f"<tr>{''.join(map(_cell, each.cells))}</tr>" for each in self.rounds)
+        cells = ("".join(f"<td>{html.escape(cell)}</td>" for cell in each.cells) for each in self.rounds)
+        rows = "".join(f"<tr>{row}</tr>" for row in cells)
         return f"<table><thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table>{note}"
 
 
@@ -90,13 +91,8 @@ def _round(exercise: Exercise, made: Sequence[Attempt]) -> Round:
     """An exercise on the cases of a notebook; what was reached on others, before they changed, does not count."""
     cases = exercise.draw_cases()
     enough = par(cases)
-    return Round(
-        exercise.name, enough, min(_reached(exercise, enough, made), default=None), compilers_bytes(exercise, cases)
-    )
-
-
-def _reached(exercise: Exercise, enough: int, made: Sequence[Attempt]) -> Iterator[int]:
-    return (one.sent for one in made if one.exercise == exercise.name and one.par == enough and one.sent is not None)
+    reached = (a.sent for a in made if a.exercise == exercise.name and a.par == enough and a.sent is not None)
+    return Round(exercise.name, enough, min(reached, default=None), compilers_bytes(exercise, cases))
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
@@ -104,7 +100,3 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     name, *numbers = widths
     cells = (cell.rjust(width) for cell, width in zip(row[1:], numbers, strict=True))
     return "  ".join([row[0].ljust(name), *cells]).rstrip()
-
-
-def _cell(text: str) -> str:
-    return f"<td>{html.escape(text)}</td>"

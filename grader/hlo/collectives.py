@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from grader.hlo.meshes import Groups, NamedMesh, mesh_of
+from grader.hlo.meshes import Groups, mesh_of
 from grader.hlo.sources import LineFinder, SourceLine
 from grader.hlo.text import Computation, Module, Operation, Tiled, dtype_name, is_backward_path
 from grader.hlo.totals import Totals, mean_of
 from grader.programs.collectives import OF_HLO, OF_PRIMITIVE, ring_bytes
 from grader.programs.structure import Collective
-from grader.programs.walk import joined, shift_along
+from grader.programs.walk import axes_of_groups, joined, shift_along
 
 _BY_THE_COMPILER = 'is_spmd_generated="true"'  # so newer XLA marks what its partitioner adds
 
@@ -128,7 +129,7 @@ class CollectiveReader:
     """Makes the records of a module's collectives, their axes named after those of its program's meshes."""
 
     module: Module
-    meshes: Sequence[NamedMesh]
+    meshes: Sequence[Mapping[str, int]]
     devices: int
     lines: LineFinder
 
@@ -145,8 +146,8 @@ class CollectiveReader:
         if fused and kind == "all_reduce" and _keeps_a_slice(op, beside):
             kind = "reduce_scatter"
         mesh = mesh_of(groups, self.meshes)
-        axes = mesh.axes_of(groups) if mesh else ()
-        along = mesh.devices_along(axes) if mesh else self.devices
+        axes = axes_of_groups(groups, mesh) if mesh else ()
+        along = math.prod(mesh[axis] for axis in axes) if mesh else self.devices
         taken_out = self._results(op, beside) if len(arrays) > 1 else {}
         is_own_name = len(arrays) == 1 or len({said.path for said in taken_out.values()}) > 1
         for k, (array, name) in enumerate(zip(arrays, self._names(op, len(arrays)), strict=True)):
@@ -164,11 +165,11 @@ class CollectiveReader:
                 runs.times,
                 counted=runs.counted,
                 overlappable_flops=meanwhile,
-                shift=shift_along(groups, axes, mesh.sizes) if permute and mesh else 0,
+                shift=shift_along(groups, axes, mesh) if permute and mesh else 0,
                 sent=self._sent(kind, array.bytes, groups),
                 yours=own,
                 operation=operation,
-                place=self.lines.place(said),
+                place=self.lines(said),
                 optional=kind == "ragged_all_to_all",
                 merged=len(arrays) - 1,
                 along=along,

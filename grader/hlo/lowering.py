@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ from typing import Any
 import jax
 from jax.sharding import AbstractMesh, Mesh, NamedSharding
 
-from grader.hlo.meshes import NamedMesh
 from grader.hlo.sources import LineFinder
 from grader.hlo.text import Module, parsed
 from grader.hlo.written import WrittenCollective, written_in
@@ -21,6 +21,8 @@ from grader.programs.execution import peak_bytes
 from grader.programs.operations import meshes_in
 
 _IN_TEXT = re.compile(r"mesh\[((?:'\w+'=\d+,?)+)\]")
+
+Meshes = tuple[Mapping[str, int], ...]  # the sizes of the axes of each
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class CompiledProgram:
 
     module: Module
     backend: str
-    meshes: tuple[NamedMesh, ...]
+    meshes: Meshes
     written: tuple[WrittenCollective, ...] | None
     peak_bytes: int | None
     lines: LineFinder | None = None
@@ -63,7 +65,7 @@ def compiled_program(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], me
     if isinstance(fn, (str, os.PathLike)):
         return _of_text(_text(fn), own)
     if hasattr(fn, "memory_analysis"):
-        return _of_executable(unwrapped(fn), own or _meshes_of(_shardings(fn)), None)
+        return _of_executable(unwrapped(fn), own or _meshes_of(fn), None)
     if hasattr(fn, "as_text"):
         return _of_lowered(unwrapped(fn), own, None)
     if not callable(fn):
@@ -97,10 +99,8 @@ def unwrapped(stage: Any) -> Any:
     return next((getattr(stage, name) for name in ("traced", "lowered", "compiled") if hasattr(stage, name)), stage)
 
 
-def _of_lowered(
-    lowered: Any, own: tuple[NamedMesh, ...], written: tuple[WrittenCollective, ...] | None
-) -> CompiledProgram:
-    meshes = own or _meshes_lowered(lowered)
+def _of_lowered(lowered: Any, own: Meshes, written: tuple[WrittenCollective, ...] | None) -> CompiledProgram:
+    meshes = own or tuple(filter(None, meshes_in(lowered.compiler_ir()).values()))
     try:
         executable = lowered.compile()
     except jax.errors.JaxRuntimeError as error:
@@ -111,9 +111,7 @@ def _of_lowered(
     return _of_executable(executable, meshes, written)
 
 
-def _of_executable(
-    executable: Any, meshes: tuple[NamedMesh, ...], written: tuple[WrittenCollective, ...] | None
-) -> CompiledProgram:
+def _of_executable(executable: Any, meshes: Meshes, written: tuple[WrittenCollective, ...] | None) -> CompiledProgram:
     held = None if executable.memory_analysis() is None else peak_bytes(executable)
     return CompiledProgram(parsed(executable.as_text()), jax.default_backend(), meshes, written, held)
 
@@ -122,25 +120,18 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
-def _meshes_lowered(lowered: Any) -> tuple[NamedMesh, ...]:
-    """The meshes that lowered text names."""
-    return tuple(NamedMesh(sizes) for sizes in meshes_in(lowered.compiler_ir()).values() if sizes)
-
-
-def _shardings(executable: Any) -> Iterable[Any]:
-    return jax.tree.leaves((executable.input_shardings, executable.output_shardings))
-
-
-def _meshes_of(shardings: Iterable[Any]) -> tuple[NamedMesh, ...]:
+def _meshes_of(executable: Any) -> Meshes:
+    """The meshes of a compiled program's arguments and results."""
+    shardings = jax.tree.leaves((executable.input_shardings, executable.output_shardings))
     meshes = dict.fromkeys(s.mesh for s in shardings if isinstance(s, NamedSharding))
-    return tuple(NamedMesh(dict(mesh.shape)) for mesh in meshes)
+    return tuple(dict(mesh.shape) for mesh in meshes)
 
 
-def _meshes_in_text(text: str) -> tuple[NamedMesh, ...]:
+def _meshes_in_text(text: str) -> Meshes:
     """The meshes that compiled text names by axes of the program's own: XLA calls its own axis_0, axis_1, …"""
     listed = (dict(re.findall(r"'(\w+)'=(\d+)", mesh)) for mesh in dict.fromkeys(_IN_TEXT.findall(text)))
     return tuple(
-        NamedMesh({name: int(size) for name, size in sizes.items()})
+        {name: int(size) for name, size in sizes.items()}
         for sizes in listed
         if not any(name.startswith("axis_") for name in sizes)
     )
@@ -157,21 +148,22 @@ def _text(given: str | os.PathLike[str]) -> str:
         raise NoReport(f"expected HLO text or the path of a file with it; {os.fspath(given)!r}: {error}") from None
 
 
-def _of_text(text: str, own: tuple[NamedMesh, ...]) -> CompiledProgram:
+def _of_text(text: str, own: Meshes) -> CompiledProgram:
     module = parsed(text)
-    if own and module.heading and own[0].devices != module.devices:
-        raise NoReport(f"`mesh_axes` has {own[0].devices} devices, and the program was compiled for {module.devices}")
+    devices = math.prod(own[0].values()) if own and module.heading else module.devices
+    if devices != module.devices:
+        raise NoReport(f"`mesh_axes` has {devices} devices, and the program was compiled for {module.devices}")
     return CompiledProgram(module, _backend_of(text), own or _meshes_in_text(text), None, None)
 
 
-def _named(mesh_axes: Any) -> tuple[NamedMesh, ...]:
+def _named(mesh_axes: Any) -> Meshes:
     """The mesh that somebody names: a mesh of JAX's, or its axes' sizes."""
     sizes = getattr(mesh_axes, "shape", mesh_axes)
     if sizes is None:
         return ()
     if not isinstance(sizes, Mapping) or not all(isinstance(size, int) for size in sizes.values()):
         raise NoReport(f"expected the sizes of a mesh's axes, as `mesh_axes={{'data': 4}}`; found {mesh_axes!r}")
-    return (NamedMesh(dict(sizes)),)
+    return (dict(sizes),)
 
 
 def _backend_of(text: str) -> str:

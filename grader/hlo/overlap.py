@@ -13,13 +13,11 @@ from grader.hlo.collectives import kind_of
 from grader.hlo.flops import matmul_flops
 from grader.hlo.loops import iterations
 from grader.hlo.text import Computation, Module, Operation
-from grader.programs.overlap import fair_shares
+from grader.programs.overlap import all_before, shares_beside
 
 TOO_MANY_PAIRS = 50_000  # of a transfer and a matmul: beyond, nothing is said of what could overlap
 MANY_PAIRS = 200  # of a transfer and a matmul: a report shows what could overlap, and has no time for the fairest way
-_CALLING = frozenset(
-    ("fusion", "while", "conditional", "call", "async-start", "call-start")
-)  # others call an addition at most
+_CALLING = {"fusion", "while", "conditional", "call", "async-start", "call-start"}  # others call an addition at most
 
 
 @dataclass(frozen=True)
@@ -55,9 +53,9 @@ class _Finder:
         flops = {k: n for k, op in enumerate(ops) if (n := self.flops(op, operations))}
         if len(transfers) * len(flops) > TOO_MANY_PAIRS:
             return
-        before = _before(ops)
-        free = {k: [j for j in flops if j != k and not (before[k] >> j | before[j] >> k) & 1] for k in transfers}
-        shares = fair_shares(flops, transfers, free, MANY_PAIRS)
+        places = {op.name: k for k, op in enumerate(ops)}
+        needs = ([n for name in op.operands if (n := places.get(name, k)) < k] for k, op in enumerate(ops))
+        shares = shares_beside(flops, transfers, all_before(needs), MANY_PAIRS)
         for k in transfers:
             share = outer + shares.get(k, Fraction(0))
             if kind_of(ops[k]):
@@ -100,16 +98,3 @@ class _Finder:
 
 def _sends(op: Operation) -> bool:
     return bool(kind_of(op)) and (not op.groups or any(len(set(group)) > 1 for group in op.groups))
-
-
-def _before(ops: list[Operation]) -> list[int]:
-    """For each operation all that it waits for, directly or not: a number with a bit for each of them."""
-    numbers = {op.name: k for k, op in enumerate(ops)}
-    before: list[int] = []
-    for op in ops:
-        bits = 0
-        for operand in op.operands:
-            if (k := numbers.get(operand)) is not None and k < len(before):
-                bits |= before[k] | (1 << k)
-        before.append(bits)
-    return before

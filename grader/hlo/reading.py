@@ -9,7 +9,8 @@ and the slice that a device keeps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,7 +19,6 @@ from grader.hlo.collectives import CollectiveReader, CompiledCollective, Runs, k
 from grader.hlo.flops import elementwise_flops, matmul_flops
 from grader.hlo.kernels import Kernel, kernel_of
 from grader.hlo.loops import iterations
-from grader.hlo.meshes import NamedMesh
 from grader.hlo.overlap import Overlap, overlap
 from grader.hlo.sources import LineFinder, SourceLines
 from grader.hlo.text import Computation, Module, Operation
@@ -45,7 +45,7 @@ UNREAD = Reading((), Totals.unbounded(1, sent=True, flops=True), (), None)
 
 
 def read_module(
-    module: Module, meshes: Sequence[NamedMesh], *, scheduled: bool, lines: LineFinder | None = None
+    module: Module, meshes: Sequence[Mapping[str, int]], *, scheduled: bool, lines: LineFinder | None = None
 ) -> Reading:
     """Read a compiled program; `meshes` name the axes along which its groups of devices are.
 
@@ -53,9 +53,9 @@ def read_module(
     is between. Else (the CPU's) it is what neither needs the transfer nor is needed by it. `lines` knows where
     operations were written, where the text does not.
     """
-    devices = max(module.devices, *(mesh.devices for mesh in meshes), 1)
+    devices = max(module.devices, *(math.prod(mesh.values()) for mesh in meshes), 1)
     found = None if scheduled else overlap(module)
-    walk = _Walk(module, CollectiveReader(module, meshes, devices, lines or SourceLines(module)), found)
+    walk = _Walk(module, CollectiveReader(module, meshes, devices, lines or SourceLines(module).place), found)
     work = walk.computation(module.entry, Runs())
     kernels = tuple(dict.fromkeys(walk.kernels))
     return Reading(tuple(walk.collectives), work, kernels, found.steps if found else None)

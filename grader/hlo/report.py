@@ -15,7 +15,6 @@ from typing import Any
 
 from grader.hlo.collectives import CompiledCollective
 from grader.hlo.lowering import CompiledProgram
-from grader.hlo.meshes import NamedMesh
 from grader.hlo.reading import Reading, read_module
 from grader.hlo.text import NotHLO
 from grader.hlo.totals import Count, mean_of
@@ -41,7 +40,7 @@ class Report:
     """
 
     backend: str
-    meshes: tuple[NamedMesh, ...]
+    meshes: tuple[Mapping[str, int], ...]
     reading: Reading
     collectives: tuple[CompiledCollective, ...]
     removed: tuple[WrittenCollective, ...]
@@ -50,7 +49,7 @@ class Report:
     @property
     def mesh(self) -> Mapping[str, int]:
         """The axes of the first mesh that the program names, and their sizes."""
-        return self.meshes[0].sizes if self.meshes else {}
+        return self.meshes[0] if self.meshes else {}
 
     @property
     def bytes_sent(self) -> int:
@@ -102,7 +101,7 @@ class Report:
         return "; ".join(f"unknown: kernel {name}" for name in self.kernels)
 
     def heading(self) -> str:
-        meshes = (" × ".join(f"{name}={size}" for name, size in mesh.sizes.items()) for mesh in self.meshes)
+        meshes = (" × ".join(f"{name}={size}" for name, size in mesh.items()) for mesh in self.meshes)
         compiled = f", compiled for {self.backend.upper()}" if self.backend else ""
         devices = self.reading.work.devices
         unnamed = f"{devices} devices, whose axes `mesh_axes=` names" if devices > 1 else "one device"
@@ -155,7 +154,7 @@ class Report:
         work = self.reading.work
         return {
             "backend": self.backend,
-            "meshes": [dict(mesh.sizes) for mesh in self.meshes],
+            "meshes": [dict(mesh) for mesh in self.meshes],
             "collectives": [_as_dict(c) for c in self.collectives],
             "removed": [str(one) for one in self.removed],
             "kernels": list(self.kernels),
@@ -181,7 +180,7 @@ class Report:
           ValueError: there is no such kind of collective, or no mesh of the program has such an axis.
         """
         self._refuse_claims()
-        axes = {name for mesh in self.meshes for name in mesh.sizes}
+        axes = {name for mesh in self.meshes for name in mesh}
         if kind not in (None, *COLLECTIVE_KINDS):
             raise ValueError(f"expected a kind of collective: {', '.join(COLLECTIVE_KINDS)}; found {kind!r}")
         if axis is not None and axis not in axes:
@@ -259,12 +258,6 @@ def _change(unit: str, before: Count, after: Count) -> str:
 def _peak(report: Report) -> Count:
     peak = report.peak_bytes
     return Count(0, math.inf, 0) if peak is None else Count(peak, peak, peak)
-
-
-def _changes(pairs: Mapping[str, tuple[int | None, int | None]]) -> Iterator[str]:
-    for unit, (before, after) in pairs.items():
-        if before is not None and after is not None:
-            yield f"per device: {before:,} → {after:,} {unit} ({after - before:+,})"
 
 
 def _beyond(some: Sequence[CompiledCollective], others: Sequence[CompiledCollective]) -> tuple[CompiledCollective, ...]:

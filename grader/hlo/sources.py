@@ -6,11 +6,10 @@ import linecache
 import os
 import re
 import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
 
 from grader.hlo.text import Module, Operation
 
@@ -50,21 +49,13 @@ def callers(places: Sequence[SourceLine]) -> SourceLine | None:
     return next(own, places[0] if places else None)
 
 
-class LineFinder(Protocol):
-    """Knows which line an operation comes from."""
-
-    def place(self, op: Operation) -> SourceLine | None: ...
+LineFinder = Callable[[Operation], SourceLine | None]  # knows which line an operation comes from
 
 
-@dataclass(frozen=True)
-class TracedLines:
-    """The lines of operations where the compiled text has none: those of the traced function, as far as an operation's
-    name, and whether it is of the backward pass, tell its line."""
-
-    lines: Mapping[tuple[str, bool], SourceLine]
-
-    def place(self, op: Operation) -> SourceLine | None:
-        return self.lines.get((op.path.rpartition("/")[2], op.is_backward))
+def traced_lines(lines: Mapping[tuple[str, bool], SourceLine]) -> LineFinder:
+    """Finds lines where the compiled text has none: those of the traced function, as far as an operation's name, and
+    whether it is of the backward pass, tell its line."""
+    return lambda op: lines.get((op.path.rpartition("/")[2], op.is_backward))
 
 
 @dataclass(frozen=True)
@@ -102,12 +93,10 @@ class SourceLines:
 
     @cached_property
     def _locations(self) -> dict[int, SourceLine]:
-        names = dict(enumerate(self._named("FileNames"), 1))
+        listed = self.module.tables.get("FileNames", ())
+        names = {k: line.partition('"')[2].rpartition('"')[0] for k, line in enumerate(listed, 1)}
         rows = _rows(self.module.tables.get("FileLocations", ()))
         return {k: SourceLine(names.get(row["file_name_id"], ""), row["line"]) for k, row in rows.items()}
-
-    def _named(self, table: str) -> list[str]:
-        return [line.partition('"')[2].rpartition('"')[0] for line in self.module.tables.get(table, ())]
 
 
 def _rows(lines: Sequence[str]) -> dict[int, dict[str, int]]:

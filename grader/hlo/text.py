@@ -115,9 +115,7 @@ class Operation:
     def path(self) -> str:
         """Where in the function it comes from: JAX's path of names, as jit(step)/shard_map/psum."""
         found = re.search(r'op_name="([^"]*)"', self.rest)
-        if not found or found[1].endswith(
-            "call_exported"
-        ):  # as a pod's program is called, which is nothing of its author's
+        if not found or found[1].endswith("call_exported"):  # what calls a pod's program is nothing of its author's
             return ""
         return found[1].rpartition("call_exported/")[2].removeprefix("jit(program)/")
 

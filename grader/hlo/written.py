@@ -11,9 +11,9 @@ from typing import Any
 from grader.hlo.collectives import CompiledCollective
 from grader.hlo.sources import SourceLine, callers
 from grader.hlo.text import dtype_name
-from grader.jax_versions import is_backward, open_jaxpr, spots
+from grader.jax_versions import open_jaxpr, spots
 from grader.programs.collectives import OF_PRIMITIVE
-from grader.programs.jaxprs import inner_jaxprs
+from grader.programs.jaxprs import equations, inner_jaxprs
 
 _SHORT = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c"}
 
@@ -62,18 +62,9 @@ def written_in(jaxpr: Any, mesh: Mapping[str, int] | None = None) -> Iterator[Wr
 def lines_in(jaxpr: Any) -> dict[tuple[str, bool], SourceLine]:
     """The line of each primitive that is on one line only, forward (False) and backward (True)."""
     found: dict[tuple[str, bool], set[SourceLine | None]] = {}
-    for eqn, backward in _equations(jaxpr):
+    for eqn, backward in equations(jaxpr):
         found.setdefault((eqn.primitive.name, backward), set()).add(_place(eqn))
     return {key: line for key, (line, *others) in found.items() if line is not None and not others}
-
-
-def _equations(jaxpr: Any, *, backward: bool = False) -> Iterator[tuple[Any, bool]]:
-    """The equations at any depth, and whether each is of a backward pass."""
-    for eqn in open_jaxpr(jaxpr).eqns:
-        back = backward or is_backward(eqn)
-        yield eqn, back
-        for inner in inner_jaxprs(eqn):
-            yield from _equations(inner, backward=back)
 
 
 def _place(eqn: Any) -> SourceLine | None:

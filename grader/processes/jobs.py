@@ -55,7 +55,8 @@ class Job:
     all together. `grace`: how many seconds the others may go on when one has failed. `still`: after how many seconds
     in which nobody computes nor says anything they count as waiting for ever; 0 for never. `killed_at`: a process that
     prints the line of this step (`step 7 …`) is killed there and then, by SIGKILL; 0 for none. `folder`: the name of
-    one among the temporary files that `main` is told of, and that outlasts the job; "" for none.
+    one among the temporary files that `main` is told of, and that outlasts the job; "" for none. `flags`: more of
+    XLA's, as XLA_FLAGS has them.
     """
 
     source: str
@@ -68,6 +69,7 @@ class Job:
     still: float = 0.0
     killed_at: int = 0
     folder: str = ""
+    flags: str = ""
 
 
 @dataclass
@@ -173,7 +175,7 @@ def _be(job: Job, number: int, port: int, told: int, wire: int, stack: Any, conf
             "JAX_COORDINATOR_ADDRESS": f"127.0.0.1:{port}",
             "JAX_COORDINATOR_BIND_ADDRESS": f"127.0.0.1:{port}",
             "JAX_NUM_CPU_DEVICES": str(job.devices),
-            "XLA_FLAGS": COMPILED_FAST,
+            "XLA_FLAGS": f"{COMPILED_FAST} {job.flags}",
         }
         jax.config.update("jax_platforms", "cpu")
         prepare(job.devices)

@@ -32,10 +32,6 @@ GLOO_PIECES = re.compile(
 STACK = re.compile(r"\*\*\* Check failure|\s+@ +0x")  # of an abort
 
 
-class NoProcesses(RuntimeError):
-    """Processes cannot be started here; the text says why."""
-
-
 @dataclass(frozen=True)
 class Process:
     """What became of one process.
@@ -98,11 +94,8 @@ class Launch:
             return f"{count} ended well."
         if self.first is not None:
             others = [p.number for p in self.processes if p.status is None]
-            rest = (
-                f" {_numbers(others)} had not ended and was ended with it."
-                if len(others) == 1
-                else (f" {_numbers(others)} had not ended and were ended with it." if others else "")
-            )
+            were = "was" if len(others) == 1 else "were"
+            rest = f" {_numbers(others)} had not ended and {were} ended with it." if others else ""
             return f"Process {self.first} failed first: it {self.processes[self.first].words}.{rest}"
         lines = "; ".join(f"process {p.number} {p.words}" for p in sorted(self.processes, key=lambda p: p.finished))
         return f"They did not come to an end: {lines}."
@@ -211,7 +204,7 @@ def launch(
     return launched({**job, "source": path.read_text(), "name": str(path)}, say)
 
 
-_SERVER = Server("grader.processes.launch", "launches", NoProcesses, {"PYTHONUNBUFFERED": "1"})
+_SERVER = Server("grader.processes.launch")
 
 
 def launched(job: Mapping[str, Any], say: Callable[[int, str], None] | None = None) -> Launch:

@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -19,18 +19,15 @@ from typing import IO, Any
 Tell = Callable[[Any], None]
 
 
+class NoProcesses(RuntimeError):
+    """Processes cannot be started here, or end; the text says why."""
+
+
 @dataclass
 class Server:
-    """`python -m module`, with this environment on top of ours: started by the first question, and again if it ended.
-
-    `what` names what it is asked for (trials, launches); `failure` is raised where no process can be started, or this
-    one ends.
-    """
+    """`python -m module`: started by the first question, and again if it ended. Raises NoProcesses if it can't be."""
 
     module: str
-    what: str
-    failure: type[RuntimeError]
-    environment: Mapping[str, str] = field(default_factory=dict)
     _process: subprocess.Popen[str] | None = field(default=None, init=False)
     _asker: int = field(default=0, init=False)
     _one_at_a_time: Lock = field(default_factory=Lock, init=False)
@@ -47,7 +44,7 @@ class Server:
                     if line == "\n":
                         return
                     yield json.loads(line)
-                raise self.failure(
+                raise NoProcesses(
                     "The process that starts the others has ended. While a hand-in is graded there can be "
                     "none; elsewhere, is this machine short of memory?"
                 )
@@ -71,14 +68,14 @@ class Server:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(path), **self.environment},
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"},
                 text=True,
                 start_new_session=True,
             )
         except OSError as error:
-            raise self.failure(
-                f"No process can be started here ({error}). While a hand-in is graded that is so: your {self.what} "
-                "are not run then, and your answers are."
+            raise NoProcesses(
+                f"No process can be started here ({error}). While a hand-in is graded that is so: your launches and "
+                "trials are not run then, and your answers are."
             ) from error
 
 

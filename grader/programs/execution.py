@@ -82,7 +82,8 @@ def execute(
     with mlir_context():
         module = compiled_module(compiled)
         sent, marked = walk(module, structure.mesh).collectives, is_marked(module)
-    return Ran(results, _flops(compiled, structure), peak_bytes(compiled), sent, marked)
+    counted = int((compiled.cost_analysis() or {}).get("flops", 0))  # too low where there are loops
+    return Ran(results, max(counted, structure.dot_flops), peak_bytes(compiled), sent, marked)
 
 
 def sent_without_collectives(
@@ -108,11 +109,6 @@ def _result(array: jax.Array, layout: NamedSharding | None, sizes: Mapping[str, 
     fits = layout if layout is not None and len(layout.spec) <= array.ndim else None  # JAX stops at one that is longer
     as_asked = fits is not None and array.sharding.is_equivalent_to(fits, array.ndim)
     return Result(blocks_of(array, sizes), spelled(getattr(array.sharding, "spec", array.sharding)), as_asked)
-
-
-def _flops(compiled: jax.stages.Compiled, written: Structure) -> int:
-    """FLOPs per device: XLA's count, or the text's where loops make that count too low."""
-    return max(int((compiled.cost_analysis() or {}).get("flops", 0)), written.dot_flops)
 
 
 def peak_bytes(compiled: jax.stages.Compiled) -> int:

@@ -10,12 +10,12 @@ import numpy as np
 
 DTYPES = {"float32", "int32", "bool"}
 LARGEST_MATMUL = 1 << 20  # multiplications: XLA is faster beyond
-Params = Mapping[str, Any]
+_Params = Mapping[str, Any]
 
 
 def in_numpy(eqn: Any, operands: Sequence[Any]) -> np.ndarray | None:
     """The only result of an operation, equal to XLA's up to rounding; None where XLA has to compute it."""
-    if (operation := OPERATIONS.get(eqn.primitive.name)) is None:
+    if (operation := IN_NUMPY.get(eqn.primitive.name)) is None:
         return None
     expected = eqn.outvars[0].aval
     if not all(isinstance(operand, np.ndarray) for operand in operands):
@@ -43,19 +43,19 @@ def _of_bools(operation: Callable[..., Any]) -> Callable[..., Any]:
     return lambda params, *arrays: operation(*arrays) if arrays[0].dtype == bool else None
 
 
-def _convert(params: Params, array: np.ndarray) -> Any:
+def _convert(params: _Params, array: np.ndarray) -> Any:
     """XLA has its own rules for a float that becomes an integer."""
     to_integer = array.dtype.kind == "f" and np.dtype(params["new_dtype"]).kind != "f"
     return None if to_integer else array.astype(params["new_dtype"])
 
 
-def _iota(params: Params) -> Any:
+def _iota(params: _Params) -> Any:
     shape, along = params["shape"], params["dimension"]
     numbers = np.arange(shape[along], dtype=params["dtype"])
     return np.broadcast_to(numbers.reshape([-1 if k == along else 1 for k in range(len(shape))]), shape).copy()
 
 
-def _dot_general(params: Params, a: np.ndarray, b: np.ndarray) -> Any:
+def _dot_general(params: _Params, a: np.ndarray, b: np.ndarray) -> Any:
     """First the batch dimensions, then the free ones of a, then those of b, as in `jax.lax.dot_general`."""
     (summed_a, summed_b), (batch_a, batch_b) = params["dimension_numbers"]
     free_a = [k for k in range(a.ndim) if k not in (*summed_a, *batch_a)]
@@ -75,22 +75,22 @@ def _start(array: np.ndarray, sizes: Sequence[int], starts: Sequence[Any]) -> tu
     return tuple(slice(start, start + size) for start, size in zip(inside, sizes, strict=True))
 
 
-def _dynamic_update_slice(_: Params, array: np.ndarray, part: np.ndarray, *starts: Any) -> Any:
+def _dynamic_update_slice(_: _Params, array: np.ndarray, part: np.ndarray, *starts: Any) -> Any:
     after = array.copy()
     after[_start(array, part.shape, starts)] = part
     return after
 
 
-def _broadcast_in_dim(params: Params, array: np.ndarray) -> Any:
+def _broadcast_in_dim(params: _Params, array: np.ndarray) -> Any:
     shape, sizes = params["shape"], dict(zip(params["broadcast_dimensions"], array.shape, strict=True))
     return np.broadcast_to(array.reshape([sizes.get(k, 1) for k in range(len(shape))]), shape).copy()
 
 
-def _select_n(_: Params, which: np.ndarray, *cases: np.ndarray) -> Any:
+def _select_n(_: _Params, which: np.ndarray, *cases: np.ndarray) -> Any:
     return np.where(which, cases[1], cases[0]) if which.dtype == bool and len(cases) == 2 else None
 
 
-def _slice(params: Params, array: np.ndarray) -> Any:
+def _slice(params: _Params, array: np.ndarray) -> Any:
     strides = params["strides"] or [1] * array.ndim
     return array[tuple(map(slice, params["start_indices"], params["limit_indices"], strides))]
 
@@ -118,7 +118,7 @@ _ELEMENTWISE: Mapping[str, Callable[..., Any]] = {name: getattr(np, name) for na
     "stop_gradient": np.asarray,
     "sub": np.subtract,
 }
-OPERATIONS: Mapping[str, Callable[..., Any]] = {
+IN_NUMPY: Mapping[str, Callable[..., Any]] = {
     **{name: _elementwise(operation) for name, operation in _ELEMENTWISE.items()},
     "and": _of_bools(np.logical_and),
     "not": _of_bools(np.logical_not),

@@ -115,18 +115,14 @@ def _splat(value: ir.Value) -> float | None:
         value = op.operands[0]
     if op is None or op.name != "stablehlo.constant":
         return None
-    numbers = ir.DenseElementsAttr(op.attributes["value"])
-    return float(ir.FloatAttr(numbers.get_splat_value()).value) if numbers.is_splat and _is_float(value) else None
+    numbers, kind = ir.DenseElementsAttr(op.attributes["value"]), str(ir.RankedTensorType(value.type).element_type)
+    return float(ir.FloatAttr(numbers.get_splat_value()).value) if numbers.is_splat and "f" in kind else None
 
 
 def _maker(value: ir.Value) -> ir.Operation | None:
     """The operation that makes a value; None for an argument."""
     owner: Any = value.owner
     return getattr(owner, "operation", None)
-
-
-def _is_float(value: ir.Value) -> bool:
-    return "f" in str(ir.RankedTensorType(value.type).element_type)
 
 
 def width(tensor: ir.RankedTensorType) -> int:

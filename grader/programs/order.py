@@ -13,7 +13,7 @@ from jax.extend.mlir import ir
 from grader.jax_versions import device_groups
 from grader.programs.collectives import OF_STABLEHLO
 from grader.programs.operations import blocks_in, callee_of, dot_flops, operations_in, values_used
-from grader.programs.overlap import fair_shares
+from grader.programs.overlap import all_before, shares_beside
 from grader.programs.turns import Known, only
 
 NodeNumbers = frozenset[int]
@@ -65,15 +65,13 @@ class Order:
         """
         flops = {k: n for k, node in enumerate(nodes) if (n := self.flops(node.op))}
         transfers = {k: n for k, node in enumerate(nodes) if (n := self.transfers(node.op))}
-        before = _before(nodes)
-        free = {k: [j for j in flops if j != k and not (before[k] >> j | before[j] >> k) & 1] for k in transfers}
-        shares = fair_shares(flops, transfers, free)
+        shares = shares_beside(flops, transfers, all_before(node.needs for node in nodes))
         return [shares.get(k, Fraction(0)) for k in range(len(nodes))]
 
     def around(self, nodes: Sequence[Node]) -> list[tuple[int, int]]:
         """For each node the FLOPs of the matmuls that it waits for, and of those that wait for it."""
         flops = {k: n for k, node in enumerate(nodes) if (n := self.flops(node.op))}
-        before = _before(nodes)
+        before = all_before(node.needs for node in nodes)
         return [
             (
                 sum(n for j, n in flops.items() if before[k] >> j & 1),
@@ -125,17 +123,3 @@ def _enter(block: ir.Block, makers: dict[ir.Value, NodeNumbers], known: Known, n
             made = [frozenset([len(nodes) - 1])] * len(op.results)
         makers.update(zip(op.results, made, strict=True))
     return needs
-
-
-def _before(nodes: Sequence[Node]) -> list[int]:
-    """For each node all that it waits for, directly or not: a number with a bit for each of them.
-
-    Sets would read better, and take three times as long where a program has a thousand transfers.
-    """
-    before: list[int] = []
-    for node in nodes:
-        bits = 0
-        for k in node.needs:
-            bits |= before[k] | (1 << k)
-        before.append(bits)
-    return before

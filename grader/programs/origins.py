@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from grader.jax_versions import Spot, is_backward, open_jaxpr, spots
+from grader.jax_versions import Spot, spots
 from grader.programs.collectives import OF_PRIMITIVE
-from grader.programs.jaxprs import inner_jaxprs
+from grader.programs.jaxprs import equations
 
 LONGEST_LINE = 120  # characters of a line that are shown
 MOST_ORIGINS = 128  # of a program: it has more collectives only where a loop is written out, line for line the same
@@ -56,19 +56,16 @@ class Origin:
 def origins_in(jaxpr: Any) -> tuple[Origin, ...]:
     """Where the collectives of a traced function were written, and what divides arrays, in the order of the program; ()
     of too many."""
-    found = tuple(itertools.islice(_origins(jaxpr, backward=False), MOST_ORIGINS + 1))
+    found = tuple(itertools.islice(_origins(jaxpr), MOST_ORIGINS + 1))
     return found if len(found) <= MOST_ORIGINS else ()
 
 
-def _origins(jaxpr: Any, *, backward: bool) -> Iterator[Origin]:
-    for eqn in open_jaxpr(jaxpr).eqns:
-        back = backward or is_backward(eqn)
+def _origins(jaxpr: Any) -> Iterator[Origin]:
+    for eqn, backward in equations(jaxpr):
         if kind := OF_PRIMITIVE.get(eqn.primitive.name):
-            yield from [Origin(kind, line_of_a_cell(spots(eqn), backward=back))] * len(eqn.invars)
+            yield from [Origin(kind, line_of_a_cell(spots(eqn), backward=backward))] * len(eqn.invars)
         if kind := DIVIDES.get(eqn.primitive.name):
-            yield Origin(kind, line_of_a_cell(spots(eqn), backward=back))
-        for inner in inner_jaxprs(eqn):
-            yield from _origins(inner, backward=back)
+            yield Origin(kind, line_of_a_cell(spots(eqn), backward=backward))
 
 
 def line_of_a_cell(inside_out: Iterable[Spot], *, backward: bool = False) -> Line | None:

@@ -8,10 +8,35 @@ gets as much as possible, then the next, and so on (max-min fairness).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 MANY = 20_000  # pairs of a transfer and a product: beyond, the fairest way would take seconds to find
+
+
+def all_before(needs: Iterable[Iterable[int]]) -> list[int]:
+    """For each operation all that it waits for, directly or not: a number with a bit for each of them.
+
+    Sets would read better, and take three times as long where a program has a thousand transfers.
+
+    Args:
+      needs: for each operation the numbers of those, earlier in the order, whose results it uses.
+    """
+    before: list[int] = []
+    for own in needs:
+        bits = 0
+        for k in own:
+            bits |= before[k] | (1 << k)
+        before.append(bits)
+    return before
+
+
+def shares_beside(
+    products: Mapping[int, int], transfers: Mapping[int, int], before: Sequence[int], many: int = MANY
+) -> dict[int, Fraction]:
+    """FLOPs for one turn of each transfer. A product may run beside it if neither waits for the other."""
+    beside = {t: [p for p in products if p != t and not (before[t] >> p | before[p] >> t) & 1] for t in transfers}
+    return fair_shares(products, transfers, beside, many)
 
 
 def fair_shares(

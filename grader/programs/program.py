@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,8 +19,8 @@ from jax import export
 from jax.extend import core
 
 from grader.findings.problems import Refusal
-from grader.jax_versions import artefact, open_jaxpr, quick_options
-from grader.programs.jaxprs import inner_jaxprs, is_jaxpr
+from grader.jax_versions import artefact, open_jaxpr, option_set, quick_options
+from grader.programs.jaxprs import equations, is_jaxpr
 from grader.programs.origins import Origin, origins_in
 
 
@@ -94,8 +94,9 @@ def trace(fn: Callable[..., Any], *args: Any, platform: str | None = None) -> Pr
     """
     jitted: jax.stages.Wrapped = jax.jit(_named_alike(fn))
     traced = jitted.trace(*args)
-    names, gone = _primitives(traced.jaxpr), _given_away(traced.jaxpr, args)
-    if callbacks := sorted(name for name in names if _is_host_callback(name)):
+    inside = [eqn for eqn, _ in equations(traced.jaxpr)]
+    names, gone = {eqn.primitive.name for eqn in inside}, _given_away(traced.jaxpr, args)
+    if callbacks := sorted(name for name in names if "callback" in name and not _is_debug(name)):
         raise Refused(Refusal("calls host", tuple(callbacks)))
     if gone or any(map(_is_debug, names)):
         jitted = _without_debug(traced, gone)  # which traces no line of `fn` again
@@ -104,14 +105,7 @@ def trace(fn: Callable[..., Any], *args: Any, platform: str | None = None) -> Pr
             found = bytes(export.export(jitted, platforms=[platform])(*args).serialize())
         else:
             found = artefact(jitted, args)
-    return Program(found, origins_in(traced.jaxpr), _is_checked(traced.jaxpr))
-
-
-def _is_checked(jaxpr: Any) -> bool:
-    """Whether no shard_map has its check switched off, at any depth."""
-    return all(
-        eqn.params.get("check_vma", True) and all(map(_is_checked, inner_jaxprs(eqn))) for eqn in open_jaxpr(jaxpr).eqns
-    )
+    return Program(found, origins_in(traced.jaxpr), all(eqn.params.get("check_vma", True) for eqn in inside))
 
 
 def _given_away(jaxpr: Any, args: Sequence[Any]) -> tuple[int, ...]:
@@ -160,33 +154,13 @@ def _named_alike(fn: Callable[..., Any]) -> Callable[..., Any]:
     return program
 
 
-@contextlib.contextmanager
-def without_places() -> Iterator[None]:
+def without_places() -> contextlib.AbstractContextManager[None]:
     """Lower to operations that do not know which line of which file they stem from."""
-    before = jax.config.jax_traceback_in_locations_limit  # type: ignore[attr-defined]  # made at run time
-    jax.config.update("jax_traceback_in_locations_limit", 0)
-    try:
-        yield
-    finally:
-        jax.config.update("jax_traceback_in_locations_limit", before)
+    return option_set("jax_traceback_in_locations_limit", 0)
 
 
 def _is_debug(primitive: str) -> bool:
     return primitive.startswith("debug_")
-
-
-def _is_host_callback(primitive: str) -> bool:
-    return "callback" in primitive and not _is_debug(primitive)
-
-
-def _primitives(jaxpr: Any) -> set[str]:
-    """The names of all primitives of a jaxpr, at any depth."""
-    names: set[str] = set()
-    for eqn in open_jaxpr(jaxpr).eqns:
-        names.add(eqn.primitive.name)
-        for inner in inner_jaxprs(eqn):
-            names |= _primitives(inner)
-    return names
 
 
 def _without_debug(traced: Any, gone: tuple[int, ...]) -> jax.stages.Wrapped:

@@ -19,8 +19,7 @@ def in_jax(reference: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 return reference(*given)
             except Exception:  # what NumPy says of a traced array depends on what was asked of it
-                wrapped = jax.tree.map(lambda x: _Wrapped(x) if isinstance(x, jax.Array) else x, given)
-                return _opened(reference(*wrapped))
+                return _opened(reference(*_wrapped(given)))
 
     return traceable
 

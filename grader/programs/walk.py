@@ -158,7 +158,7 @@ class _Visitor:
         if not (spec := spec_of_argument(operand)):
             return
         tensor = ir.RankedTensorType(operand.type)
-        local = [n // _parts(part, self.mesh) for n, part in zip(tensor.shape, spec, strict=True)]
+        local = [n // math.prod(self.mesh[a] for a in axes) for n, axes in zip(tensor.shape, spec, strict=True)]
         spec = [tuple(a for a in part if a in manual) for part in spec]
         axes = tuple(a for part in spec for a in part if a not in _flat(in_spec))
         moved = any(a in _flat(spec) and _dim(spec, a) != _dim(in_spec, a) for a in _flat(in_spec))
@@ -235,7 +235,3 @@ def _flat(spec: Any) -> tuple[str, ...]:
 
 def _dim(spec: Any, axis: str) -> int:
     return next(k for k, part in enumerate(spec) if axis in axes_of(part))
-
-
-def _parts(part: Any, mesh: Mapping[str, int]) -> int:
-    return math.prod(mesh[a] for a in axes_of(part))

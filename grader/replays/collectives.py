@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from grader.programs.structure import device_numbers_along, ring_bytes
+from grader.programs.structure import device_numbers_along
 from grader.replays.scenes import Halt
 
 Params = Mapping[str, Any]
@@ -144,11 +144,6 @@ def groups_along(mesh: Mapping[str, int], axes: Sequence[str], within: Any = Non
     groups = device_numbers_along(axes, mesh)
     parts = within or [range(groups.shape[1])]
     return [tuple(group[list(part)].tolist()) for group in groups for part in parts]
-
-
-def bytes_from_each(kind: str, block: Any, group: int) -> int:
-    """Bytes that one device sends of its block."""
-    return round(ring_bytes(kind, block.nbytes, group))
 
 
 def on_numbers(work: Callable[[list[np.ndarray]], Any], blocks: Sequence[Any]) -> Any:

@@ -11,6 +11,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.meshes import spelled
 from grader.jax_versions import argument_names, definition, is_backward, newly_manual, open_jaxpr, scan_parts
+from grader.programs.jaxprs import equations, inner_jaxprs
 from grader.replays.collectives import RULES, on_numbers
 from grader.replays.frames import Scope
 from grader.replays.scenes import Interpreter, Scene, Values
@@ -27,17 +28,17 @@ def called(eqn: Any) -> Any:
 
 def is_folded(eqn: Any) -> bool:
     """Whether an operation is shown as one line: nothing is sent inside, and it was written on one line, or by JAX."""
-    inner = list(_inner(eqn))
-    if not inner or _sends(eqn):
+    if not inner_jaxprs(eqn) or _sends(eqn):
         return False
-    return eqn.primitive.name in ("jit", "pjit", "custom_jvp_call") or set(_lines(eqn)) <= {_line(eqn)}
+    return eqn.primitive.name in ("jit", "pjit", "custom_jvp_call") or {*map(_line, _within(eqn))} <= {_line(eqn)}
 
 
 def is_alone(eqn: Any) -> bool:
     """Whether an operation is made of nothing but what a device does alone, without turns, branches or partial sums."""
-    if eqn.primitive.name in {*RULES, *CONTROL, "axis_index"} or any(map(_is_unreduced, (*eqn.invars, *eqn.outvars))):
+    every = [eqn, *_within(eqn)]
+    if any(one.primitive.name in {*RULES, *CONTROL, "axis_index"} for one in every):
         return False
-    return all(is_alone(e) for inner in _inner(eqn) for e in inner.eqns)
+    return not any(_is_unreduced(var) for one in every for var in (*one.invars, *one.outvars))
 
 
 def unreduced_meshes(jaxpr: Any) -> Iterator[Mapping[str, int]]:
@@ -47,7 +48,7 @@ def unreduced_meshes(jaxpr: Any) -> Iterator[Mapping[str, int]]:
     yield from (var.aval.sharding.mesh.shape for var in filter(_is_unreduced, [*inner.invars, *made]))
     for eqn in inner.eqns:
         if eqn.primitive.name != "shard_map":
-            for one in _inner(eqn):
+            for one in inner_jaxprs(eqn):
                 yield from unreduced_meshes(one)
 
 
@@ -55,29 +56,18 @@ def _is_unreduced(var: Any) -> bool:
     return bool(spec_of(var).unreduced)
 
 
-def _inner(eqn: Any) -> Iterator[Any]:
-    """The traced functions among an operation's parameters."""
-    for value in eqn.params.values():
-        for one in value if isinstance(value, (tuple, list)) else (value,):
-            if hasattr(open_jaxpr(one), "eqns"):
-                yield open_jaxpr(one)
+def _within(eqn: Any) -> Iterator[Any]:
+    """The operations of the traced functions among an operation's parameters, at any depth."""
+    return (one for inner in inner_jaxprs(eqn) for one, _ in equations(inner))
 
 
 def _sends(eqn: Any) -> bool:
-    name = eqn.primitive.name
-    return name in RULES or name == "shard_map" or any(_sends(e) for inner in _inner(eqn) for e in inner.eqns)
+    return any(one.primitive.name in {*RULES, "shard_map"} for one in (eqn, *_within(eqn)))
 
 
 def _line(eqn: Any) -> Any:
     stack = written_at(eqn)
     return (stack[0].file, stack[0].first) if stack else None
-
-
-def _lines(eqn: Any) -> Iterator[Any]:
-    for inner in _inner(eqn):
-        for one in inner.eqns:
-            yield _line(one)
-            yield from _lines(one)
 
 
 def scan(run: Interpreter, eqn: Any, values: list[Values], scene: Scene) -> list[Values]:

@@ -17,6 +17,7 @@ from jax.extend import core
 
 from grader.arrays.words import numbered
 from grader.jax_versions import Spot, is_backward, open_jaxpr, permuted_axes, quick_options
+from grader.programs.collectives import ring_bytes
 from grader.programs.in_numpy import in_numpy
 from grader.replays.collectives import (
     CASTS,
@@ -24,7 +25,6 @@ from grader.replays.collectives import (
     RULES,
     Rule,
     axes_along,
-    bytes_from_each,
     groups_along,
     is_key,
     on_numbers,
@@ -204,13 +204,10 @@ def _transfer(rule: Rule, name: str, axes: Any, groups: Any, values: list[Values
     moves = [(group[a], group[b]) for group in groups for a, b in rule.moves(params)]
     dimension = rule.joins(params)
     pieces = None if dimension is None else (dimension, {device: group for group in groups for device in group})
-    operands = values[:1] if rule.together else values
-    total = sum(bytes_from_each(rule.kind, on_bytes(v[first]), size) for v in operands)
+    blocks = [value[first] for value in (values[:1] if rule.together else values)]
+    numbers = [np.asarray(jax.random.key_data(block) if is_key(block) else block) for block in blocks]
+    total = sum(round(ring_bytes(rule.kind, block.nbytes, size)) for block in numbers)
     return Transfer(name, rule.kind, axes, tuple(groups), total, held("", values[0]), tuple(moves), pieces)
-
-
-def on_bytes(block: Any) -> np.ndarray:
-    return np.asarray(jax.random.key_data(block) if is_key(block) else block)
 
 
 def _alone(work: Any, values: list[Values], scene: Scene, here: Sequence[int], results: int) -> list[Values]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from grader.arrays.laid import Array, holds_arrays
+from grader.arrays.laid import holds_arrays
 from grader.arrays.meshes import make_mesh, put
 from grader.exercises.case import Case
 from grader.programs.program import with_gradient
@@ -27,7 +27,7 @@ def on_case(work: Callable[..., Any], case: Case, reach: Reach = FOR_A_CARD) -> 
     What `work` prints is dropped: it has been traced for its verdict before.
     """
     mesh = make_mesh(case.mesh, explicit=case.explicit)
-    laid = lambda a: jax.tree.map(lambda leaf: put(leaf.value, leaf.spec, mesh), a, is_leaf=_is_array)  # noqa: E731
+    laid = lambda a: jax.tree.map(lambda leaf: put(leaf.value, leaf.spec, mesh), a)  # noqa: E731
     arrays = [laid(a) for a in case.arguments.values() if holds_arrays(a)]
     fixed = {name: a for name, a in case.arguments.items() if not holds_arrays(a)}
     finished: Callable[..., Any] = functools.partial(work, **fixed, mesh=mesh)
@@ -36,10 +36,6 @@ def on_case(work: Callable[..., Any], case: Case, reach: Reach = FOR_A_CARD) -> 
         arrays.append(laid(case.cotangents))
     with contextlib.redirect_stdout(io.StringIO()):
         return playback_within(reach, finished, *arrays)
-
-
-def _is_array(leaf: Any) -> bool:
-    return isinstance(leaf, Array)
 
 
 def opening(found: Playback, check: str) -> int:

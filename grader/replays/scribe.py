@@ -72,13 +72,9 @@ def _largest(values: Sequence[Any], here: Sequence[int]) -> list[Any]:
 
 
 def held(name: str, blocks: Sequence[Any]) -> Held:
-    known: dict[int, Seen] = {}  # copies are often one object
-    return Held(name, tuple(None if b is None else known.get(id(b)) or _kept(known, b) for b in blocks))
-
-
-def _kept(known: dict[int, Seen], block: Any) -> Seen:
-    known[id(block)] = seen(block)
-    return known[id(block)]
+    known = {id(block): block for block in blocks}  # replicas are often one object
+    shown = {key: None if block is None else seen(block) for key, block in known.items()}
+    return Held(name, tuple(shown[id(block)] for block in blocks))
 
 
 def seen(block: Any) -> Seen:

@@ -8,6 +8,7 @@ import linecache
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from grader.exercises.own_cells import parsed_cell
 from grader.jax_versions import Spot
 from grader.replays.frames import Excerpt, Frame
 
@@ -51,17 +52,13 @@ def _span(file: str, line: int) -> tuple[int, int]:
     return (first, last) if last - first < MOST_LINES else (max(first, line - AROUND), min(last, line + AROUND))
 
 
-@functools.lru_cache(maxsize=64)
-def _parsed(text: str) -> tuple[ast.stmt, ...]:
-    try:
-        tree = ast.parse(text)
-    except SyntaxError:  # a cell with a command of IPython's, for one
-        return ()
-    return tuple(node for node in ast.walk(tree) if isinstance(node, ast.stmt))  # outer ones first
-
-
 def _statements(file: str) -> tuple[ast.stmt, ...]:
-    return _parsed("".join(linecache.getlines(file)))
+    return _statements_in("".join(linecache.getlines(file)))
+
+
+@functools.lru_cache(maxsize=64)
+def _statements_in(text: str) -> tuple[ast.stmt, ...]:
+    return tuple(node for node in ast.walk(parsed_cell(text)) if isinstance(node, ast.stmt))  # outer ones first
 
 
 def with_names(frames: Sequence[Frame]) -> tuple[Frame, ...]:

@@ -66,14 +66,14 @@ def test_a_users_own_flags_are_kept():
 
 LOOP = """
     import grader
-    {setup}
+    grader.eight_devices()
     import jax, jax.numpy as jnp
     from jax.sharding import PartitionSpec as P
     mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
     step = jax.jit(jax.shard_map(lambda *w: tuple(jax.lax.psum(v * 0.1, "x") for v in w), mesh=mesh,
                                  in_specs=(P(),) * 6, out_specs=(P(),) * 6))
     w = (jnp.ones((512, 512)),) * 6
-    for _ in range({steps}):
+    for _ in range(60):
         w = step(*w)
     jax.block_until_ready(w)
     print("done")
@@ -82,19 +82,5 @@ LOOP = """
 
 @pytest.mark.parametrize("attempt", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2))])
 def test_an_eager_loop_of_all_reduces_comes_to_its_end(attempt):
-    done = run(LOOP.format(setup="grader.eight_devices()", steps=60), seconds=150)
+    done = run(LOOP, seconds=150)
     assert done.stdout.strip() == "done", done.stderr[-500:]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif("not __import__('os').environ.get('SLOW')", reason="takes minutes: set SLOW=1")
-def test_the_same_loop_without_the_pool_does_not():
-    """Shows that the test above tests something, where cores are few."""
-    setup = "import jax; jax.config.update('jax_num_cpu_devices', 8)"
-    failed = 0
-    for _ in range(3):
-        try:
-            failed += run(LOOP.format(setup=setup, steps=200), seconds=150).returncode != 0
-        except subprocess.TimeoutExpired:
-            failed += 1
-    assert failed

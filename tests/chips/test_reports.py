@@ -60,7 +60,6 @@ def test_memory_counts_donated_arguments_once():
     memory = reported("layers").memory
     weights = 6 * 2048 * 2048 * 2 // 4
     assert memory.shared == weights and memory.arguments == weights + 1024 * 2048 * 2
-    assert memory.parts == memory.arguments + memory.results + memory.temporaries - weights
     assert 0 < memory.peak < topology("v5e:2x4").chip.room
 
 
@@ -126,11 +125,7 @@ def test_what_was_compiled_once_is_not_compiled_again(monkeypatch, tmp_path):
     said = kept_answer(COMPILED / "ring.json.gz")
     monkeypatch.setattr(compiling, "_compile", lambda asked, seconds: said)
     first = grader.communication(fn, *args, on=on)
-
-    def none_here(asked, seconds):
-        raise AssertionError("compiled twice")
-
-    monkeypatch.setattr(compiling, "_compile", none_here)
+    monkeypatch.setattr(compiling, "_compile", lambda asked, seconds: pytest.fail("compiled twice"))
     assert grader.communication(fn, *args, on=on) == first
 
 

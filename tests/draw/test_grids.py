@@ -21,9 +21,6 @@ def drawn(picture, kind):
 
 
 def test_a_mesh_is_told_line_by_line():
-    assert repr(draw.mesh({"x": 4, "y": 2})) == (
-        "x=4, y=2; each line runs along y\n  x=0: 0 1\n  x=1: 2 3\n  x=2: 4 5\n  x=3: 6 7"
-    )
     assert repr(draw.mesh({"i": 3})) == "i=3; each line runs along i\n  0 1 2"
     assert repr(draw.mesh({"x": 2, "y": 1, "z": 2})).splitlines()[1:] == ["  x=0, y=0: 0 1", "  x=1, y=0: 2 3"]
 

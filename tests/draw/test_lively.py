@@ -4,7 +4,6 @@ import jax
 import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
-from labs import chromium
 
 from grader import draw
 
@@ -14,12 +13,6 @@ ROWS, COLUMNS = (draw.blocks((4, 4), spec, MESH) for spec in (P("x"), P(None, "y
 LIT = "nodes => nodes.filter(node => node.style.opacity === '').map(node => node.dataset.d)"
 MOVING = "document.querySelector('svg').getAnimations({subtree: true})"
 SEEN = "groups => groups.map(group => getComputedStyle(group).visibility)"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

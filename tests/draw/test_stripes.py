@@ -8,12 +8,6 @@ BY_NAME = [f"{name}{head}" for name in "qkv" for head in range(4)]
 BY_HEAD = [f"{name}{head}" for head in range(4) for name in "qkv"]
 
 
-def test_who_gets_which_columns():
-    told = repr(draw.stripes({"names": BY_NAME, "heads": BY_HEAD}, 2, "qkv")).splitlines()
-    assert told[1] == "names: device 0 has q0 q1 q2 q3 k0 k1, device 1 has k2 k3 v0 v1 v2 v3"
-    assert told[2] == "heads: device 0 has q0 k0 v0 q1 k1 v1, device 1 has q2 k2 v2 q3 k3 v3"
-
-
 def test_a_head_has_one_colour_in_every_order():
     (ax,) = draw.stripes({"names": BY_NAME, "heads": BY_HEAD}, 2).figure.axes
     colours = [patch.get_facecolor() for patch in ax.patches]

@@ -38,6 +38,7 @@ from grader.programs.structure import Collective, Manual, Structure
 MESH = {"x": 4, "y": 2}
 SUM = {"kind": "all_reduce", "axes": ("x",), "group": 4, "dtype": "f32"}
 ROWS, NUMBER = Collective(operand=(8,), bytes=32, **SUM), Collective(operand=(), bytes=4, **SUM)
+PASSED = replace(ROWS, kind="collective_permute", shift=1)
 SUMMED, NUMBERS, TWICE = transfers([ROWS]), transfers([NUMBER, NUMBER]), replace(ROWS, times=2)
 
 
@@ -79,6 +80,9 @@ def test_equal_collectives_of_an_unrolled_loop_are_one_that_runs_more_often():
         (TakenInside(), facts(shard_maps=2), WrongForm("several shard_maps"), ()),
         (TakenInside(), facts(), None, ()),
         (OneWay(0), facts(ROWS), None, ()),
+        (OneWay(64), facts(PASSED, PASSED), None, ()),
+        (OneWay(63), facts(PASSED, PASSED), WrongAmount("bytes to one neighbor", 63, 64, transfers([PASSED] * 2)), ()),
+        (OneWay(32), facts(PASSED, replace(PASSED, shift=3)), None, ()),
         (Steps(4), facts(steps=7), WrongAmount("chain", 4, 7), ()),
         (
             Meanwhile(9),

@@ -70,7 +70,11 @@ def test_the_text_does_not_depend_on_where_it_stands():
 
 def has_names_of_its_own(process_id, num_processes):
     MESH, FAR = process_id, [FAR + 1 for FAR in range(num_processes)]  # as the notebook's are called
-    return MESH + len(FAR) + ROWS
+
+    class Own:
+        rows = ROWS
+
+    return MESH + len(FAR) + Own.rows
 
 
 def test_variables_of_its_own_may_be_called_as_those_around_it():

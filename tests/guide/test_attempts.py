@@ -18,20 +18,6 @@ OPEN = Verdict("case3", (Outcome.left_open("case3", "values", 4.0, "Still the st
 UNKNOWN = Verdict("nope", (Outcome.missed("nope", "known", 0.0, "There is none."),))
 
 
-@pytest.fixture
-def notebook():
-    """IPython runs in this process, as it does in a kernel."""
-    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
-    yield shell.instance()
-    shell.clear_instance()
-
-
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv(CHOSEN, str(tmp_path / "home"))
-    return tmp_path / "home"
-
-
 def test_each_check_in_a_notebook_is_kept(notebook, home):
     for verdict in (OPEN, WRONG, PARTLY, RIGHT, UNKNOWN):
         keep(verdict)

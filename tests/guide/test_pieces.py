@@ -16,23 +16,6 @@ WRONG = Verdict(NAME, (Outcome.missed(NAME, "values", 8.0, "No."),))
 CELLS = "import math\n\ndef helper(x):\n    return x + math.pi", f"def {NAME}(x):\n    return helper(x)"
 
 
-@pytest.fixture
-def notebook():
-    """IPython runs in this process, as it does in a kernel; what it would put into a new cell is in `given`."""
-    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
-    made = shell.instance()
-    made.given = []
-    made.set_next_input = made.given.append
-    yield made
-    shell.clear_instance()
-
-
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv(CHOSEN, str(tmp_path))
-    return tmp_path / MODULE
-
-
 def run(notebook, *cells):
     for cell in cells:
         assert notebook.run_cell(cell, store_history=True).success
@@ -46,20 +29,20 @@ def accepted(notebook, *cells, verdict=RIGHT, name=NAME):
 def test_an_accepted_piece_is_kept_with_all_that_it_needs(notebook, home):
     accepted(notebook, *CELLS)
     space: dict = {}
-    exec((home / f"{NAME}.py").read_text(), space)
+    exec((home / MODULE / f"{NAME}.py").read_text(), space)
     assert space[NAME](1) == 1 + space["math"].pi
-    assert [file.name for file in home.iterdir()] == [f"{NAME}.py"]
+    assert [file.name for file in (home / MODULE).iterdir()] == [f"{NAME}.py"]
 
 
 def test_a_better_one_takes_its_place(notebook, home):
     accepted(notebook, *CELLS)
     accepted(notebook, f"def {NAME}(x):\n    return 2 * x")
-    assert (home / f"{NAME}.py").read_text() == f"def {NAME}(x):\n    return 2 * x\n"
+    assert (home / MODULE / f"{NAME}.py").read_text() == f"def {NAME}(x):\n    return 2 * x\n"
 
 
 def test_by_another_name_it_gets_its_own(notebook, home):
     accepted(notebook, "def my_block(x):\n    return x", name="my_block")
-    assert (home / f"{NAME}.py").read_text().endswith(f"\n\n\n{NAME} = my_block\n")
+    assert (home / MODULE / f"{NAME}.py").read_text().endswith(f"\n\n\n{NAME} = my_block\n")
 
 
 def test_what_is_wrong_or_no_piece_or_nameless_is_not_kept(notebook, home):
@@ -93,15 +76,15 @@ def test_a_later_notebook_gets_it_in_a_new_cell_which_runs(notebook, home):
     accepted(notebook, *CELLS)
     notebook.reset()
     assert "in the new cell below" in repr(grader.mine(NAME))
-    run(notebook, *notebook.given)
+    run(notebook, *notebook.new_cells)
     assert notebook.user_ns[NAME](0) == pytest.approx(3.14159, abs=1e-5)
     assert "defined in this notebook already" in repr(grader.mine(NAME))
-    assert len(notebook.given) == 1
+    assert len(notebook.new_cells) == 1
 
 
 def test_without_a_notebook_its_source_is_told(notebook, home, monkeypatch):
     accepted(notebook, *CELLS)
-    monkeypatch.setattr(room, "_notebook", lambda: None)
+    monkeypatch.setattr(room, "this_notebook", lambda: None)
     assert CELLS[1] in repr(grader.mine(NAME))
 
 

@@ -101,13 +101,6 @@ def test_a_hint_more_at_each_call(monkeypatch):
     assert "Did you mean case3" in repr(grader.hint("cas3")) and "Did you mean case3" in repr(grader.reset("cas3"))
 
 
-def test_reset_gives_the_starter_in_a_new_cell():
-    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
-    given = []
-    notebook = shell.instance()
-    notebook.set_next_input = given.append
-    try:
-        said = repr(grader.reset("case3"))
-    finally:
-        shell.clear_instance()
-    assert "def case3(a, b, *, mesh):" in given[0] and 'check("case3", …)' in said
+def test_reset_gives_the_starter_in_a_new_cell(notebook):
+    said = repr(grader.reset("case3"))
+    assert "def case3(a, b, *, mesh):" in notebook.new_cells[0] and 'check("case3", …)' in said

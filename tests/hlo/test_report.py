@@ -16,11 +16,13 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import grader
-from grader.arrays.meshes import aval, make_mesh
+from grader.arrays.meshes import aval, make_mesh, put
 from grader.hlo.lowering import NoReport
 from grader.hlo.written import reconciled, written_in
 
 MESH = {"x": 4, "y": 2}
+GRID, ROW = make_mesh(MESH), make_mesh({"x": 8})
+ARRAY = aval((16, 32), jnp.float32, P("x", "y"), GRID)
 
 
 def only(found):
@@ -28,26 +30,24 @@ def only(found):
     return collective
 
 
-def summed(mesh, over="x"):
-    return jax.shard_map(lambda v: lax.psum(v, over), mesh=mesh, in_specs=P("x", "y"), out_specs=P(), check_vma=False)
+def mapped(body, in_specs=P("x", "y"), out_specs=P(), mesh=GRID, **options):
+    return jax.shard_map(body, mesh=mesh, in_specs=in_specs, out_specs=out_specs, **{"check_vma": False, **options})
 
 
-def mixed(a, c, e, *, mesh):
+SUMMED = mapped(lambda v: lax.psum(v, "x"))
+
+
+def mixed(a, c, e):
     """A matmul left to the compiler, a sum written by hand, and an array that a shard_map wants in full."""
-    whole = jax.shard_map(lambda v: 2 * v, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)
-    total = jax.shard_map(lambda v: lax.psum(v, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
+    whole = mapped(lambda v: 2 * v, P(), mesh=ROW)
+    total = mapped(lambda v: lax.psum(v, "x"), P("x"), mesh=ROW)
     return a @ c, total(e), whole(jnp.tanh(e))
 
 
 @functools.cache
 def report_on_the_mixture():
-    mesh = make_mesh({"x": 8})
-    args = (
-        aval((64, 128), jnp.float32, P(None, "x"), mesh),
-        aval((128, 64), jnp.float32, P("x", None), mesh),
-        aval((64, 16), jnp.float32, P("x"), mesh),
-    )
-    return grader.communication(functools.partial(mixed, mesh=mesh), *args)
+    shapes = {(64, 128): P(None, "x"), (128, 64): P("x", None), (64, 16): P("x")}
+    return grader.communication(mixed, *(aval(shape, jnp.float32, spec, ROW) for shape, spec in shapes.items()))
 
 
 def test_a_shard_map_hides_nothing_that_the_compiler_adds():
@@ -71,35 +71,31 @@ def test_each_says_the_line_that_it_serves():
 
 
 def test_the_sums_of_a_gradient_say_that_they_are_of_the_backward_pass():
-    mesh = make_mesh({"x": 8})
     loss = lambda w, x: ((x @ w) ** 2).sum()  # noqa: E731
-    args = aval((16, 4), jnp.float32, P(), mesh), aval((32, 16), jnp.float32, P("x"), mesh)
+    args = aval((16, 4), jnp.float32, P(), ROW), aval((32, 16), jnp.float32, P("x"), ROW)
     found = grader.communication(jax.value_and_grad(loss), *args)
     assert {(math.prod(c.operand), c.backward) for c in found.collectives} == {(1, False), (64, True)}
     assert "the compiler's, for dot_general, backward at test_report.py:" in repr(found)
 
 
 def test_flops_count_loops_and_what_one_device_computes():
-    mesh = make_mesh(MESH)
-
     def layers(w, x):
         return lax.scan(lambda h, w: (jnp.tanh(h @ w), None), x, w)[0]
 
     found = grader.communication(
-        layers, aval((24, 64, 64), jnp.float32, P(), mesh), aval((32, 64), jnp.float32, P("x"), mesh)
+        layers, aval((24, 64, 64), jnp.float32, P(), GRID), aval((32, 64), jnp.float32, P("x"), GRID)
     )
     assert found.flops == 24 * 2 * 8 * 64 * 64
 
 
 def test_axes_that_shard_map_leaves_to_the_compiler_are_read_too():
-    mesh = make_mesh(MESH)
-
     def layer(x, w1, w2):
         return lax.pmean(jnp.maximum(x @ w1, 0) @ w2, "x")
 
-    mapped = jax.shard_map(layer, mesh=mesh, in_specs=(P("x"), P(), P()), out_specs=P(), axis_names={"x"})
-    args = aval((16, 32), jnp.float32, P("x"), mesh), aval((32, 64), jnp.float32, P(None, "y"), mesh)
-    found = grader.communication(jax.jit(mapped), *args, aval((64, 32), jnp.float32, P("y"), mesh))
+    partly = mapped(layer, (P("x"), P(), P()), axis_names={"x"}, check_vma=True)
+    shapes = {(16, 32): P("x"), (32, 64): P(None, "y"), (64, 32): P("y")}
+    args = (aval(shape, jnp.float32, spec, GRID) for shape, spec in shapes.items())
+    found = grader.communication(jax.jit(partly), *args)
     assert {(c.axes, c.yours, c.operation) for c in found.collectives} == {
         (("x",), True, "psum_invariant"),
         (("y",), False, "dot_general"),
@@ -115,22 +111,17 @@ def test_results_that_are_made_where_they_belong_need_no_gather():
 
 
 def test_a_branch_counts_its_largest_in_every_iteration():
-    mesh = make_mesh(MESH)
-
     def body(c, _):
         return lax.cond(c[0, 0] > 0, lambda: c @ c, lambda: c + 1), None
 
-    found = grader.communication(
-        lambda a: lax.scan(body, a, None, length=10)[0], aval((32, 32), jnp.float32, P(), mesh)
-    )
+    given = aval((32, 32), jnp.float32, P(), GRID)
+    found = grader.communication(lambda a: lax.scan(body, a, None, length=10)[0], given)
     assert found.flops == 10 * 2 * 32**3 and "at most 655,360 FLOPs in matmuls" in repr(found)
 
 
 def test_what_the_data_decides_is_not_shown_as_known():
-    mesh = make_mesh(MESH)
     until = lambda a: lax.while_loop(lambda c: c.sum() < 9, lambda c: lax.psum(c, "y"), a)  # noqa: E731
-    mapped = jax.shard_map(until, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"), check_vma=False)
-    found = grader.communication(mapped, aval((16, 32), jnp.float32, P("x", "y"), mesh))
+    found = grader.communication(mapped(until, out_specs=P("x", "y")), ARRAY)
     assert only(found).times is None and "× ?: at least 0 B sent per device (256 if each loop" in repr(found)
     with pytest.raises(AssertionError, match="at most 1,000,000 bytes sent .*; found at least 0 bytes sent .* .256 if"):
         found.assert_at_most(bytes=1_000_000)
@@ -157,12 +148,8 @@ def step(state, batch, *, rate, times):
 
 
 def test_whatever_jit_takes_is_taken():
-    mesh = make_mesh({"x": 8})
     state = State(jnp.ones((4, 3)), np.int32(0))
-    rows = NamedSharding(mesh, P("x"))
-    batch = Batch(
-        jax.device_put(np.ones((16, 4), np.float32), rows), jax.device_put(np.ones((16, 3), np.float32), rows)
-    )
+    batch = Batch(*(put(np.ones((16, columns), np.float32), P("x"), ROW) for columns in (4, 3)))
     jitted = jax.jit(step, static_argnames="times", donate_argnums=0)
     found = grader.communication(jitted, state, batch, rate=0.1, times=2)
     assert [(c.kind, c.axes) for c in found.collectives] == [("all_reduce", ("x",))] * 2
@@ -173,8 +160,7 @@ def test_whatever_jit_takes_is_taken():
 
 
 def test_compiled_text_is_read_from_a_string_and_from_a_file(tmp_path):
-    mesh = make_mesh(MESH)
-    text = jax.jit(summed(mesh)).lower(aval((16, 32), jnp.float32, P("x", "y"), mesh)).compile().as_text()
+    text = jax.jit(SUMMED).lower(ARRAY).compile().as_text()
     (tmp_path / "step.txt").write_text(text)
     for given in (text, str(tmp_path / "step.txt"), tmp_path / "step.txt"):
         (found,) = grader.communication(given, mesh_axes=MESH).collectives
@@ -184,7 +170,7 @@ def test_compiled_text_is_read_from_a_string_and_from_a_file(tmp_path):
 
 @pytest.mark.parametrize("array", [np.ones((16, 32), np.float32), jnp.ones((16, 32))], ids=["NumPy", "jax.numpy"])
 def test_arrays_that_are_on_no_mesh_yet_are_taken(array):
-    assert only(grader.communication(summed(make_mesh(MESH)), array)).bytes_sent == 384
+    assert only(grader.communication(SUMMED, array)).bytes_sent == 384
 
 
 @pytest.mark.parametrize(
@@ -207,78 +193,64 @@ def test_what_cannot_be_compiled_is_told_in_one_sentence(given, told):
 
 
 def test_what_does_not_go_together_is_told():
-    mesh = make_mesh(MESH)
-    arrays = aval((16, 32), jnp.float32, P("x", "y"), mesh)
-    compiled = jax.jit(summed(mesh)).lower(arrays).compile()
+    compiled = jax.jit(SUMMED).lower(ARRAY).compile()
     for args, options, told in (
-        ((compiled, arrays), {}, "takes no arguments; found arguments"),
-        ((compiled,), {"mesh": mesh}, "takes no arguments; found `mesh=`"),
+        ((compiled, ARRAY), {}, "takes no arguments; found arguments"),
+        ((compiled,), {"mesh": GRID}, "takes no arguments; found `mesh=`"),
         ((compiled,), {"on": "v5e:2x4"}, "pass its function"),
         ((compiled.as_text(),), {"mesh_axes": {"x": 16}}, "has 16 devices, and the program was compiled for 8"),
         ((compiled.as_text(),), {"mesh_axes": 8}, "expected the sizes of a mesh's axes"),
         ((compiled.as_text().replace("all-reduce(%", "all-reduce(%no"),), {}, "breaks off"),
         (("",), {}, "found an empty string"),
-        ((jnp.sin, arrays), {"on": 3}, "`on` names a pod"),
+        ((jnp.sin, ARRAY), {"on": 3}, "`on` names a pod"),
     ):
         with pytest.raises(ValueError, match=told):
             grader.communication(*args, **options)
 
 
 def test_a_text_without_names_says_so():
-    mesh = make_mesh(MESH)
-    text = jax.jit(summed(mesh)).lower(aval((16, 32), jnp.float32, P("x", "y"), mesh)).compile().as_text()
+    text = jax.jit(SUMMED).lower(ARRAY).compile().as_text()
     found = grader.communication(re.sub(r", metadata=\{[^}]*\}", "", text).replace("'x'", "'axis_0'"))
     assert found.bytes_sent == 384 and only(found).owner == "not named in the text"
     assert repr(found).startswith("mesh: 8 devices, whose axes `mesh_axes=` names")
 
 
 def test_a_collective_that_the_cpu_lacks_is_told_with_what_to_do():
-    mesh = make_mesh({"x": 8})
-
     def exchange(v):
         ones = jnp.ones(8, jnp.int32)
         starts = jnp.arange(8, dtype=jnp.int32)
         return lax.ragged_all_to_all(v, v, starts, ones, starts, ones, axis_name="x")
 
-    mapped = jax.shard_map(exchange, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
     with pytest.raises(NoReport, match='does not take this program: .*ragged.*on="v5e:2x4"'):
-        grader.communication(mapped, jnp.ones((64, 4)))
+        grader.communication(mapped(exchange, P("x"), P("x"), ROW), jnp.ones((64, 4)))
 
 
 def test_what_was_written_and_does_not_run_is_shown():
-    mesh = make_mesh(MESH)
-
     def twice(v):
         return lax.psum(v, "x") + lax.psum(v, "x")
 
-    mapped = jax.shard_map(twice, mesh=mesh, in_specs=P("x", "y"), out_specs=P(None, "y"))
-    found = grader.communication(mapped, aval((16, 32), jnp.float32, P("x", "y"), mesh))
+    found = grader.communication(mapped(twice, out_specs=P(None, "y"), check_vma=True), ARRAY)
     assert len(found.collectives) == len(found.removed) == 1
     assert "written, but not run: all_reduce of f32[4,16] over x (test_report.py:" in repr(found)
 
 
 def test_what_the_compiler_makes_several_of_says_so():
-    mesh = make_mesh(MESH)
-    given = aval((16, 32), jnp.float32, P("x", "y"), mesh)
-    mapped = jax.shard_map(lambda v: lax.psum(v, "x"), mesh=mesh, in_specs=P("x", "y"), out_specs=P(None, "y"))
-    (written,) = written_in(jax.jit(mapped).trace(given).jaxpr)
-    one = only(grader.communication(mapped, given))
+    (written,) = written_in(jax.jit(SUMMED).trace(ARRAY).jaxpr)
+    one = only(grader.communication(SUMMED, ARRAY))
     (first, second), left = reconciled((one, one), (written,))
     assert (first.is_split, second.is_split, second.yours, left) == (False, True, True, ())
     assert second.about.endswith("; one of several that the compiler made of it")
 
 
 def test_a_sum_in_bfloat16_says_what_the_cpu_makes_of_it():
-    mesh = make_mesh(MESH)
-    mapped = jax.shard_map(lambda v: lax.psum(v, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
-    found = only(grader.communication(mapped, aval((16, 32), jnp.bfloat16, P("x"), mesh)))
+    total = mapped(lambda v: lax.psum(v, "x"), P("x"))
+    found = only(grader.communication(total, aval((16, 32), jnp.bfloat16, P("x"), GRID)))
     assert (found.shape, found.written) == ("f32[4,32]", "bf16[4,32]")
     assert "written as bf16[4,32]" in str(found)
 
 
 def test_the_report_reads_well():
-    mesh = make_mesh(MESH)
-    lines = repr(grader.communication(summed(mesh), aval((16, 32), jnp.float32, P("x", "y"), mesh))).splitlines()
+    lines = repr(grader.communication(SUMMED, ARRAY)).splitlines()
     assert lines[0] == "mesh: x=4 × y=2, compiled for CPU"
     assert lines[1].startswith("collectives (as the CPU's compiler chose")
     assert lines[2].startswith("  all_reduce of f32[4,16] over x: 384 B sent per device (yours at test_report.py:")
@@ -335,13 +307,9 @@ def test_a_claim_with_a_misspelled_name_is_no_claim():
 
 
 def test_bytes_along_an_axis_are_those_of_one_branch():
-    mesh = make_mesh(MESH)
     sides = [lambda v: v, lambda v: lax.psum(v, "x"), lambda v: lax.psum(lax.psum(v, "x") * 2, "x")]
-    mapped = jax.shard_map(
-        lambda k, v: lax.switch(k, sides, v), mesh=mesh, in_specs=(P(), P("y")), out_specs=P("y"), check_vma=False
-    )
-    given = aval((), jnp.int32, P(), mesh), aval((16, 32), jnp.float32, P("y"), mesh)
-    found = grader.communication(mapped, *given)
+    given = aval((), jnp.int32, P(), GRID), aval((16, 32), jnp.float32, P("y"), GRID)
+    found = grader.communication(mapped(lambda k, v: lax.switch(k, sides, v), (P(), P("y")), P("y")), *given)
     assert found.bytes_along == {"x": found.bytes_sent} == {"x": 2 * 2 * 8 * 32 * 4 * 3 // 4}
     found.assert_at_most(collectives=2)
 
@@ -353,29 +321,18 @@ class Layer:
 
 
 def test_a_jitted_method_is_taken():
-    rows = aval((16, 4), jnp.float32, P("x"), make_mesh({"x": 8}))
+    rows = aval((16, 4), jnp.float32, P("x"), ROW)
     assert only(grader.communication(Layer().apply, rows)).kind == "all_reduce"
 
 
 def test_two_reports_are_compared():
-    mesh = make_mesh(MESH)
-    arrays = aval((16, 32), jnp.float32, P("x", "y"), mesh)
-    one, both = (grader.communication(summed(mesh, over), arrays) for over in ("x", ("x", "y")))
+    programs = SUMMED, mapped(lambda v: lax.psum(v, ("x", "y")))
+    one, both = (grader.communication(program, ARRAY) for program in programs)
     change = both - one
     assert ([c.axes for c in change.gone], [c.axes for c in change.new]) == ([("x",)], [("x", "y")])
     assert change.bytes_sent == both.bytes_sent - one.bytes_sent == 448 - 384
     assert "per device: 384 B sent → 448 B sent (+64)" in repr(change)
     assert "the same collectives" in repr(one - one)
-
-
-@pytest.mark.parametrize("axes", ["x", "y", ("x", "y"), ("y", "x")])
-def test_an_exchange_that_the_compiler_chose_is_read_as_one(axes):
-    mesh = make_mesh(MESH)
-    n = math.prod(MESH[axis] for axis in axes)
-    columns = jax.jit(lambda a: a * 2, out_shardings=NamedSharding(mesh, P(None, axes)))
-    found = only(grader.communication(columns, aval((16, 32), jnp.float32, P(axes, None), mesh)))
-    assert (found.kind, set(found.axes), found.operand) == ("all_to_all", set(axes), (16 // n, 32))
-    assert found.bytes_sent == 16 * 32 * 4 // n * (n - 1) // n
 
 
 @pytest.mark.parametrize("axis", ["x", "y", "z"])
@@ -395,12 +352,19 @@ def moved(sizes, held, wanted):
     return grader.communication(move, aval((16, 24), jnp.float32, held, mesh)).collectives
 
 
-@pytest.mark.parametrize("sizes", [{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8, "y": 1}])
-def test_an_all_to_all_that_the_compiler_chose_is_read_and_counted_once(sizes):
-    (found,) = moved(sizes, P("x", None), P(None, "x"))
-    n = sizes["x"]
-    assert (found.kind, found.axes, found.group, found.bytes) == ("all_to_all", ("x",), n, 16 * 24 * 4 // n)
-    assert found.bytes_sent == (n - 1) * found.bytes // n
+EXCHANGES = [
+    *((MESH, axes) for axes in ("x", "y", ("x", "y"), ("y", "x"))),
+    ({"x": 2, "y": 4}, "x"),
+    ({"x": 8, "y": 1}, "x"),
+]
+
+
+@pytest.mark.parametrize("sizes, axes", EXCHANGES)
+def test_an_all_to_all_that_the_compiler_chose_is_read_and_counted_once(sizes, axes):
+    (found,) = moved(sizes, P(axes, None), P(None, axes))
+    n = math.prod(sizes[axis] for axis in axes)
+    assert (found.kind, set(found.axes), found.group, found.operand) == ("all_to_all", set(axes), n, (16 // n, 24))
+    assert found.bytes == 16 * 24 * 4 // n and found.bytes_sent == (n - 1) * found.bytes // n
 
 
 def test_an_all_to_all_over_a_part_of_an_axis_is_read():

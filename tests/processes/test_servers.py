@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from grader.processes.servers import Server
+from grader.processes.servers import NoProcesses, Server
 
 COUNTING = """
 import os
@@ -20,15 +20,11 @@ serve(answer)
 """
 
 
-class NoCounting(RuntimeError):
-    pass
-
-
 @pytest.fixture
 def server(tmp_path, monkeypatch):
     (tmp_path / "counting.py").write_text(COUNTING)
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
-    return Server("counting", "counts", NoCounting)
+    return Server("counting")
 
 
 def numbers(messages):
@@ -49,6 +45,6 @@ def test_an_answer_that_nobody_hears_to_its_end_disturbs_no_other(server):
 
 
 def test_a_server_that_ends_is_said_and_started_again(server):
-    with pytest.raises(NoCounting, match="has ended"):
+    with pytest.raises(NoProcesses, match="has ended"):
         list(server.ask(-1))
     assert numbers(server.ask(1)) == [0]

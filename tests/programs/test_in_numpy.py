@@ -9,8 +9,7 @@ import pytest
 from jax import lax
 
 from grader.arrays.numbers import close
-from grader.programs.in_numpy import OPERATIONS as IN_NUMPY
-from grader.programs.in_numpy import in_numpy
+from grader.programs.in_numpy import IN_NUMPY, in_numpy
 
 WHOLES = np.random.default_rng(0).integers(-9, 10, (4, 6)).astype(np.float32)
 PARTS = np.random.default_rng(1).normal(size=(4, 6)).astype(np.float32)

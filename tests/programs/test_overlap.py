@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-from dataclasses import replace
 from fractions import Fraction
 
 import jax
@@ -14,13 +13,11 @@ from jax.sharding import PartitionSpec as P
 
 import grader
 from grader.arrays.meshes import aval, make_mesh, put
-from grader.exercises.collecting import asks, collect
-from grader.exercises.limits import OneWay, Written
-from grader.explaining.explained import explained
-from grader.lessons import EXERCISES
 from grader.lessons.collective_matmul.questions import PROGRAMS, overlap
-from grader.lessons.collective_matmul.rings import GATHER, _both_ways, _gather, _gathered_by_ring, _send
+from grader.lessons.collective_matmul.rings import GATHER, _gathered_by_ring, _send
 from grader.programs.overlap import fair_shares
+from grader.programs.program import trace
+from grader.programs.walk import structure
 
 N, ROWS, INNER, COLUMNS = 4, 16, 8, 12
 PRODUCT = 2 * (ROWS // N) * (INNER // N) * COLUMNS  # FLOPs of one block by another
@@ -59,14 +56,15 @@ def test_very_large_programs_are_shared_out_evenly_and_soon():
     assert set(found.values()) == {Fraction(300 * 6, 200 * 2)}
 
 
-def shares(body, ins=GATHER, out=P("x", None)):
-    """(FLOPs beside it, turns) of every collective of a program on a ring of four."""
-    mesh = make_mesh({"x": N})
-    program = jax.shard_map(body, mesh=mesh, in_specs=ins, out_specs=out, check_vma=False)
-    arrays = (
-        aval(shape, jnp.float32, spec, mesh) for shape, spec in zip(((ROWS, INNER), (INNER, COLUMNS)), ins, strict=True)
-    )
-    return [(c.overlappable_flops, c.times) for c in grader.communication(program, *arrays).collectives]
+def shares(body):
+    """(FLOPs beside it, turns) of each collective of a program on a ring of four, the same compiled and as written."""
+    mesh, shapes = make_mesh({"x": N}), ((ROWS, INNER), (INNER, COLUMNS))
+    program = jax.shard_map(body, mesh=mesh, in_specs=GATHER, out_specs=P("x", None), check_vma=False)
+    arrays = [aval(shape, jnp.float32, spec, mesh) for shape, spec in zip(shapes, GATHER, strict=True)]
+    compiled, text = grader.communication(program, *arrays), structure(trace(program, *arrays))
+    found, written = ([(c.overlappable_flops, c.times) for c in read.collectives] for read in (compiled, text))
+    assert found == written
+    return found
 
 
 def ring(a, b, step=lambda run: run, unroll=False, send_first=False):
@@ -177,31 +175,3 @@ def test_blocks_that_do_not_move_alike_have_no_way():
     program = jax.shard_map(lambda v: lax.ppermute(v, "x", swap), mesh=mesh, in_specs=P("x"), out_specs=P("x"))
     (found,) = grader.communication(program, aval((8,), jnp.float32, P("x"), mesh)).collectives
     assert found.shift == 0
-
-
-def bidirectional_on(answer, without, *limits):
-    exercise = EXERCISES["bidirectional"]
-    cases = [
-        replace(case, limits=[*(own for own in case.limits if not isinstance(own, without)), *limits])
-        for case in exercise.draw_cases(11)[:1]
-    ]
-    return explained(exercise, cases, collect(exercise.form, asks(exercise, cases), answer))
-
-
-@pytest.mark.parametrize(
-    "answer, without, limits, what",
-    [
-        (lambda a, b, *, mesh: _both_ways(a, b, mesh), (), [], ""),
-        (lambda a, b, *, mesh: _gather(a, b, mesh), (), [], "bytes to one neighbor"),
-        (
-            lambda a, b, *, mesh: _both_ways(a, b, mesh),
-            (),
-            [Written({"collective_permute": 2})],
-            "written",
-        ),
-        (lambda a, b, *, mesh: _gather(a, b, mesh), OneWay, [], ""),
-    ],
-)
-def test_ways_and_loops_can_be_asked(answer, without, limits, what):
-    found = bidirectional_on(answer, without, *limits)
-    assert [one.what for one in found.failure.findings if hasattr(one, "what")] == [what] if what else found.passed

@@ -18,11 +18,11 @@ from jax.sharding import PartitionSpec as P
 from rota import LONG, in_turn, parts, taking_turns
 
 import grader
-from grader.arrays.laid import Array, holds_arrays
+from grader.arrays.laid import holds_arrays
 from grader.arrays.meshes import make_mesh, put
 from grader.arrays.numbers import close, same_numbers
 from grader.exercises.forms import ProgramExercise
-from grader.jax_versions import varying
+from grader.jax_versions import option_set, varying
 from grader.lessons import EXERCISES
 from grader.programs.program import with_gradient
 from grader.replays.lockstep import Lockstep, Reach
@@ -124,12 +124,8 @@ REFUSES = "jax_raise_on_ppermute_sort_diff"  # since JAX 0.11.1: an option, on b
 @pytest.fixture
 def any_order():
     """JAX takes the axes of a ppermute in any order."""
-    before = getattr(jax.config, REFUSES, None)
-    if before is not None:
-        jax.config.update(REFUSES, False)
-    yield
-    if before is not None:
-        jax.config.update(REFUSES, before)
+    with option_set(REFUSES, False):
+        yield
 
 
 @pytest.mark.parametrize("axes", [("x", "y"), ("y", "x")])
@@ -346,7 +342,7 @@ TRIED = [
 
 
 def laid(argument, mesh):
-    return jax.tree.map(lambda a: put(a.value, a.spec, mesh), argument, is_leaf=lambda a: isinstance(a, Array))
+    return jax.tree.map(lambda a: put(a.value, a.spec, mesh), argument)
 
 
 @pytest.mark.parametrize("lesson, exercise, mistake", TRIED)

@@ -11,7 +11,6 @@ import pages
 import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
-from labs import chromium
 
 import grader
 from grader.arrays.meshes import make_mesh
@@ -50,12 +49,6 @@ def waiting(a):
 @pytest.fixture(scope="module")
 def watched():
     return grader.replay(ring, GRID)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,6 +16,7 @@ from grader.exercises.answers import Answer, Ask, Layout
 from grader.exercises.calling import must_be_callable, something
 from grader.exercises.case import Draw
 from grader.exercises.exercise import Exercise
+from grader.jax_versions import option_set
 from grader.programs.program import trace, with_gradient
 
 
@@ -48,7 +47,8 @@ class ProgramExercise(Exercise):
         def finished(*arrays: Any) -> Any:
             return something(work(*arrays, **fixed, mesh=mesh), work)
 
-        with _whole_tracebacks(), mesh_set_in_a_trace():
+        # JAX keeps its own frames in tracebacks: `collecting` looks there for what JAX was given.
+        with option_set("jax_traceback_filtering", "off"), mesh_set_in_a_trace():
             if ask.cotangents is None:
                 return trace(finished, *avals, platform="tpu" if ask.pod else None)
             return trace(with_gradient(finished, len(avals)), *avals, _avals(ask.cotangents, mesh))
@@ -65,14 +65,3 @@ def _laid_out(argument: Any) -> bool:
 
 def _avals(argument: Any, mesh: Mesh | AbstractMesh) -> Any:
     return jax.tree.map(lambda a: aval(a.shape, a.dtype, a.spec, mesh), argument)
-
-
-@contextlib.contextmanager
-def _whole_tracebacks() -> Iterator[None]:
-    """Keep JAX's own frames in tracebacks: `collecting` looks there for what JAX was given."""
-    before = jax.config.jax_traceback_filtering  # type: ignore[attr-defined] # jax adds its options as it goes
-    jax.config.update("jax_traceback_filtering", "off")
-    try:
-        yield
-    finally:
-        jax.config.update("jax_traceback_filtering", before)

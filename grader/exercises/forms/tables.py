@@ -40,7 +40,9 @@ class TableExercise(ValueExercise):
             raise Refused(Refusal("no dict", (type(work).__name__,)))
         if ask.key not in work or work[ask.key] is None or work[ask.key] is ...:
             return Problem("starter")
-        return Value(_listed(plain(work[ask.key])), line=line_of_a_row(ask.key, work[ask.key]))
+        value = plain(work[ask.key])
+        listed = value.tolist() if isinstance(value, np.ndarray) else value
+        return Value(listed, line=line_of_a_row(ask.key, work[ask.key]))
 
     def mistaken(self, mistake: Mistake) -> dict[str, Any]:
         """Every row that the mistake is about; the others as they should be."""
@@ -72,8 +74,3 @@ class TableExercise(ValueExercise):
     def question(self, row: str) -> str:
         """What is asked in a row, in other words; "" if there are none."""
         return next((words for part, words in self.questions.items() if part in row), "")
-
-
-def _listed(value: Any) -> Any:
-    """The value; an array as the lists, or the single number, that it stands for."""
-    return value.tolist() if isinstance(value, np.ndarray) else value

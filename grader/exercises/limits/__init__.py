@@ -34,7 +34,3 @@ ORDER: tuple[type[Limit], ...] = (
 
 def in_order(limits: Sequence[Limit]) -> list[Limit]:
     return sorted(limits, key=lambda limit: ORDER.index(type(limit)))
-
-
-__all__ = [limit.__name__ for limit in ORDER]
-__all__ += ["Excess", "Facts", "Limit", "Move", "in_order", "sending", "transfers"]
