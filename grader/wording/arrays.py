@@ -86,7 +86,9 @@ def _(f: kinds.ReplicasDisagree) -> Said:
     if f.together:
         cause = f"{cause} The {f.together} of the replicas is the expected value."
         return Said(cause=cause, question="Which collective computes it?")
-    return Said(cause=cause, question="Is a collective missing, or does each device put what it receives in a different place?")
+    return Said(
+        cause=cause, question="Is a collective missing, or does each device put what it receives in a different place?"
+    )
 
 
 @says(kinds.FactorIs)
