@@ -61,8 +61,8 @@ ERROR_WORDS = {
     "deleted or donated?",
     "other memory": "One operand is in device memory and another in host memory, and JAX doesn't move either on its "
     "own. | Move one with `jax.device_put(a, a.sharding.with_memory_kind(...))`.",
-    "not manual": "`in_specs` and `out_specs` may name only manual axes: those in `axis_names`, or without it all axes of "
-    "the mesh. An array may be sharded along others without saying so. | Which axes do you mean?",
+    "not manual": "`in_specs` and `out_specs` may name only manual axes: those in `axis_names`, or without it "
+    "all axes of the mesh. An array may be sharded along others without saying so. | Which axes do you mean?",
     "device list": "`device_put` takes one sharding or device, or a tree of them that matches the arrays; a list of "
     "devices is such a tree. | Which sharding spreads one array over several devices?",
     "other tree": "The specs or shardings don't have the same structure as the arrays they describe. `in_specs` and "
