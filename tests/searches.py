@@ -26,16 +26,12 @@ SEARCHES = {
     "where a program is right": (WrongProgram, "passed_elsewhere"),
     "where values are right": (WrongProgram, "values_right_elsewhere"),
     "where a value is right": (evidence, "right_in"),
-    "always the same": (evidence, "_always_same"),
     "relations of values": (evidence, "_in_common"),
-    "what an error depends on": (evidence, "_off_depends_on"),
     "changed reference": (functions, "nearest_function"),
     "why a function stops": (functions.FunctionExplainer, "_of_problem"),
     "facts in a text": (functions.FunctionExplainer, "_wrong_facts"),
     "row of a table": (tables.TableExplainer, "evidence"),
     "timetable": (timetables.TimetableExplainer, "evidence"),
-    "rows of a process": (processes, "_first_row"),
-    "number of processes": (processes.ProcessExplainer, "_right_with_other_count"),
     "processes agree": (processes, "_agreed"),
 }
 
