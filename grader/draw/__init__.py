@@ -47,6 +47,7 @@ _OF_A_LESSON = {
     "dimensions": "explicit.pictures.dimensions",
     "dispatch": "experts.pictures.dispatch",
     "exchanges": "multihost.pictures.exchanges",
+    "fits": "devices_and_meshes.pictures.fits",
     "hosts": "multihost.pictures.hosts",
     "ladder": "cost.pictures.ladders",
     "lattice": "shard_map.pictures.lattices",
