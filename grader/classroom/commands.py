@@ -54,6 +54,7 @@ def build(
 ) -> None:
     """Build course/ from solutions/."""
     from grader.classroom.course import build as room
+    from grader.classroom.course.shape import Misshapen
 
     root = root_of(Path.cwd())
     known = [source.stem for source in room.lessons(root)]
@@ -70,7 +71,7 @@ def build(
                 room.store_outputs(room.pair(source))
         for notebook in room.build(root, names, say=_say):
             _say(f"built {notebook.relative_to(root)}")
-    except room.Misshapen as error:
+    except Misshapen as error:
         raise Trouble(str(error)) from None
 
 

@@ -37,21 +37,28 @@ def test_a_longer_core_is_refused():
 
 
 def test_seven_exercises_are_refused():
-    many = [heading(name, "core", 1) for name in (*FUNCTIONS, "put_on_mesh", "case3", "case3_scattered", "ring_all_gather")]
+    many = [
+        heading(name, "core", 1) for name in (*FUNCTIONS, "put_on_mesh", "case3", "case3_scattered", "ring_all_gather")
+    ]
     assert "has 7 exercises, and 6 is the limit" in wrong(*many)
     must_have_the_shape(lesson(*many[:6]), "99_new")
 
 
 def test_mostly_tables_are_refused():
     both = [heading(name, "core", 1) for name in (*TABLES, *FUNCTIONS[:2])]
-    assert "Of the 6 core exercises, 4 are tables: read_devices, axis_type, topology_order, mesh_or_error." in wrong(*both)
+    assert "Of the 6 core exercises, 4 are tables: read_devices, axis_type, topology_order, mesh_or_error." in wrong(
+        *both
+    )
     must_have_the_shape(lesson(*both[2:]), "99_new")
 
 
 def test_core_comes_before_going_further_and_stretch_after_it():
     assert "move axis_type." in wrong(heading("axis_type", "stretch"))
     assert "move axis_type, axis_groups." in wrong(
-        heading("axis_type", "stretch"), GOING_FURTHER, heading("axis_groups", "core"), heading("longest_hop", "stretch")
+        heading("axis_type", "stretch"),
+        GOING_FURTHER,
+        heading("axis_groups", "core"),
+        heading("longest_hop", "stretch"),
     )
 
 

@@ -36,7 +36,7 @@ from grader.classroom.course.late import enter_due_dates
 from grader.classroom.course.notebook import grade_id, mark
 from grader.classroom.course.plan import PLAN, Plan, plan_of
 from grader.classroom.course.published import published
-from grader.classroom.course.shape import Misshapen, must_have_the_shape
+from grader.classroom.course.shape import must_have_the_shape
 from grader.classroom.course.syllabus import SYLLABUS, syllabus_json, write_points, write_syllabus
 from grader.classroom.store import Unavailable
 

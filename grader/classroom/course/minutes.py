@@ -49,7 +49,9 @@ class Minutes:
 
     def __str__(self) -> str:
         if self.straight:
-            return f"About {self.core} minutes for the core, and {self.everything - self.core} more for *Going further*."
+            return (
+                f"About {self.core} minutes for the core, and {self.everything - self.core} more for *Going further*."
+            )
         if self.core == self.everything or not self.parts:
             return f"About {self.everything} minutes."
         run = f"; of {_in_words(self.run)} run the cells" if self.run else ""

@@ -145,8 +145,8 @@ def the_full_array_on_each(array):
 
 @bytes_by_device.mistake
 def an_equal_part_on_each(array):
-    """The bytes of the array are divided evenly among its devices. That is correct if no two devices hold the same data.
-    What changes if the array is replicated along an axis?"""
+    """The bytes of the array are divided evenly among its devices. That is correct if no two devices hold the same
+    data. What changes if the array is replicated along an axis?"""
     return _on_each(array, array.nbytes // len(array.sharding.device_set))
 
 

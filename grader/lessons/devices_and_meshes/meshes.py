@@ -69,8 +69,8 @@ def kept_the_axis_fixed(mesh, axis):
 
 @axis_groups.mistake
 def moved_the_axis_to_the_front(mesh, axis):
-    """These groups follow if the axis is moved to the front before the IDs are reshaped to rows as long as the axis. Each
-    row then contains devices that differ in other axes. Along which axis does a row of a NumPy array run?"""
+    """These groups come from moving the axis to the front before reshaping the IDs to rows as long as the axis. A row
+    then has devices that differ in other axes. Which axis of an array changes within one of its rows?"""
     first = np.moveaxis(_ids(mesh), mesh.axis_names.index(axis), 0)
     return first.reshape(-1, mesh.shape[axis]).tolist()
 
@@ -483,7 +483,7 @@ def kept_the_type_inside(row):
 
 @axis_type.mistake
 def took_explicit_for_by_hand(row):
-    """"Explicit" means that shardings are part of the arrays' types. The arrays are still full arrays, and the
+    """ "Explicit" means that shardings are part of the arrays' types. The arrays are still full arrays, and the
     collectives are still inserted for you. Which type leaves you a single block and the communication?"""
     return believed(row, "Explicit", "inside jax.shard_map", "sees its own block")
 
@@ -545,7 +545,7 @@ LOCAL_AND_GLOBAL_ASKS = {
     "local_devices": "Count the devices in the listing that have the index of this process.",
     "shape": "The shape is that of the full array, in every process.",
     "shards": "A process can read what is on its own devices. How many shards of y are there?",
-    "processes": "The call runs on all devices of the mesh of y. Which processes drive them, and what makes them start?",
+    "processes": "The call runs on all devices of the mesh of y. Which processes drive them, and what starts them?",
 }
 local_and_global = TableExercise(
     "local_and_global", points=2, reference=lambda row: PROCESSES[row](), questions=LOCAL_AND_GLOBAL_ASKS
