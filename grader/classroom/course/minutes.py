@@ -17,7 +17,7 @@ from grader.classroom.course.notebook import checked
 WORDS_A_MINUTE = 130  # of prose with code and formulas in it
 CELL = 1 / 3  # minutes for each code cell
 NEWCOMER = 1.5  # a newcomer's minutes for each of the minutes that an exercise states
-REVIEW = 5  # minutes for the questions about earlier lessons
+REVIEW_TIME = 5  # minutes for the questions about earlier lessons
 STEP = 5  # minutes are told in steps of five
 
 BEFORE_HEADING = re.compile(r"^(?=###? )", re.MULTILINE)
@@ -105,7 +105,7 @@ def _spent(lesson: NotebookNode) -> Iterator[Spent]:
 
 
 def _total(spent: Iterable[Spent]) -> float:
-    return REVIEW + sum(one.minutes for one in spent)
+    return REVIEW_TIME + sum(one.minutes for one in spent)
 
 
 def _rounded(spent: Iterable[Spent]) -> int:

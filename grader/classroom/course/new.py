@@ -16,7 +16,7 @@ from grader.lessons import EXERCISES
 BEGINNINGS = Path(__file__).parent / "beginnings"
 SECTION = re.compile(r"^## (\d+) · ", re.MULTILINE)
 CLOSING = re.compile(r"^## (?!\d+ · )", re.MULTILINE)  # the answer, and the like
-ANSWER = re.compile(r"^## The answer$", re.MULTILINE)  # follows the parts of a core, in a lesson that has none yet
+THE_ANSWER = re.compile(r"^## The answer$", re.MULTILINE)  # follows the parts of a core, in a lesson that has none yet
 LESSON_ROW = re.compile(r"\| `(\d\d_\w+)` \|")
 LAST_NAME = re.compile(r"`(?=[^`]*\Z)")  # the end of the last name between backquotes
 
@@ -89,7 +89,7 @@ def _with_section(text: str, section: str, is_core: bool) -> str:
     last = [found.end() for found in SECTION.finditer(text)][-1:]
     if not is_core and GOING_FURTHER in text.split("\n"):
         return f"{text.rstrip()}\n{section}"
-    closing = CLOSING.search(text, last[0]) if last else ANSWER.search(text)
+    closing = CLOSING.search(text, last[0]) if last else THE_ANSWER.search(text)
     place = closing.start() if closing else len(text)
     return f"{text[:place].rstrip()}\n{section}" + (f"\n{text[place:]}" if closing else "")
 

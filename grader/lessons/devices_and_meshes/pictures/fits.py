@@ -53,9 +53,9 @@ def fits(
     Example:
       >>> line = jax.make_mesh((2,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
       >>> weights = grader.put(np.ones(1), P(), line)
-      >>> grader.draw.fits([0, 1], np.ones((2, 1)), np.ones(2), weights)
+      >>> grader.draw.fits([0, 1], np.ones((2, 1)), np.array([0, 1]), weights)
       all devices have the same model
-        devices 0 and 1: loss on all examples 0
+        devices 0, 1: loss on all examples 0.5
     """
     places, goals = np.asarray(positions, float), np.asarray(targets, float)
     copies = [np.asarray(shard.data, float) for shard in weights.addressable_shards]
