@@ -58,6 +58,7 @@ _OF_A_LESSON = {
     "mirror": "gradients.pictures.mirrors",
     "needs": "automatic.pictures.needs",
     "pod": "real_chips.pictures.pods",
+    "puzzle": "shardings.pictures.puzzles",
     "sharding": "shardings.pictures.brackets",
     "table": "gradients.pictures.tables",
     "triangles": "long_context.pictures.triangles",
