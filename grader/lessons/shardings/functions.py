@@ -188,6 +188,13 @@ def lengths_as_floats(shape, spec, axis_sizes):
 
 
 @shard_shape.mistake
+def all_lengths_as_floats(shape, spec, axis_sizes):
+    """The values are correct, but all of them are floats, because `/` always returns one. Which division in Python
+    returns a whole number?"""
+    return tuple(map(float, _shard_shape(shape, spec, axis_sizes)))
+
+
+@shard_shape.mistake
 def cut_in_the_order_of_the_mesh(shape, spec, axis_sizes):
     """The first dimension is divided by the first axis of the mesh, and so on, whatever the spec says. Where does
     the spec say which axes split a dimension?"""
@@ -454,6 +461,14 @@ def counted_the_others(shape, itemsize, spec, axis_sizes):
     a block. Does the device itself hold the block?"""
     one, left = _held(shape, itemsize, spec, axis_sizes)
     return one, one * math.prod(axis_sizes.values()), math.prod(left) - 1
+
+
+@bytes_held.mistake
+def counted_all_devices(shape, itemsize, spec, axis_sizes):
+    """The bytes are correct. The last number is the number of all devices. Do all of them hold the same block?"""
+    one, _ = _held(shape, itemsize, spec, axis_sizes)
+    devices = math.prod(axis_sizes.values())
+    return one, one * devices, devices
 
 
 @bytes_held.mistake

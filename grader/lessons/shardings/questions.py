@@ -368,6 +368,26 @@ choose_spec = TableExercise("choose_spec", points=4, reference=_fitting, same=_a
 choose_spec.rows(CARDS, argument="card")
 
 
+@choose_spec.stands_for
+def _of_the_spec(value, card):
+    """What device 1 holds with a spec, and which devices hold the same."""
+    try:
+        held = blocks(SHAPE, _spec(value), MESH)
+    except Exception:  # what JAX refuses, it says itself
+        return ""
+    (top, bottom), (left, right) = _extent(held, 1)
+    others = [device for device in _copies(held, 1) if device != 1]
+    shared = (
+        f"as {numbered('device', others)} {'do' if len(others) > 1 else 'does'}"
+        if others
+        else "as no other device does"
+    )
+    return (
+        f"With this spec, device 1 holds rows {top} to {bottom - 1} and columns {left} to {right - 1}, {shared}. "
+        "What does the card say?"
+    )
+
+
 @choose_spec.mistake
 def named_the_other_axis(card):
     """Here the other axis splits the array. Along an axis that a spec names, devices hold *different* blocks, and
