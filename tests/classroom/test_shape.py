@@ -1,9 +1,11 @@
 """The shape of a lesson: an hour's core, straight through, and everything else under "Going further"."""
 
+import mini
 import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
+from grader.classroom.course.build import build
 from grader.classroom.course.headings import GOING_FURTHER
 from grader.classroom.course.shape import NOT_YET, Misshapen, must_have_the_shape
 
@@ -70,3 +72,11 @@ def test_the_list_of_lessons_not_yet_rewritten_only_gets_shorter(root):
     texts = {text.stem: text.read_text() for text in root.glob("solutions/*/*.md")}
     assert len(NOT_YET) <= 20 and set(NOT_YET) <= set(texts)
     assert [name for name in NOT_YET if f"\n{GOING_FURTHER}\n" in texts[name]] == [], "rewritten: take it off the list"
+
+
+def test_the_build_refuses_it(tmp_path):
+    mini.make_course(tmp_path)
+    lesson = tmp_path / "solutions" / mini.LESSON / f"{mini.LESSON}.md"
+    lesson.write_text(lesson.read_text() + "\n" + "word " * 10_000)
+    with pytest.raises(Misshapen, match="01_mini: The core takes"):
+        build(tmp_path)
