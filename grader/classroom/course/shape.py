@@ -55,7 +55,7 @@ def _too_much(lesson: NotebookNode) -> Iterator[str]:
     core, out_of_place = _exercises(lesson)
     if (minutes := honest_minutes(lesson).exact) > CORE_MINUTES:
         yield (
-            f"The core takes {minutes:.0f} minutes, and {CORE_MINUTES} is the limit. "
+            f"The core takes {minutes:.1f} minutes, and {CORE_MINUTES} is the limit. "
             f"Move something below “{GOING_FURTHER}”, or say it in fewer words."
         )
     if len(core) > CORE_EXERCISES:

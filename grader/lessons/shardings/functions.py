@@ -1,4 +1,4 @@
-"""§ 2, 3, 6–8, 11, the functions: of shapes, specs, and meshes, and of arrays that are on devices."""
+"""§ 2, 3, 5–7, 10, the functions: of shapes, specs, and meshes, and of arrays that are on devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""§ 4, 7–10, the tables: answered by doing the experiment."""
+"""§ 4, 6–9, the tables: answered by doing the experiment."""
 
 from __future__ import annotations
 
@@ -339,10 +339,8 @@ def _lies_as(spec: P) -> Callable[[Blocks], bool]:
 
 CARDS: dict[str, Callable[[Blocks], bool]] = {
     "two whole rows each": lambda held: all(_extent(held, k)[1] == (0, 8) and held.entries == 16 for k in range(8)),
-    "column blocks, two devices each": lambda held: _extent(held, 0)[0] == (0, 16) and len(_copies(held, 0)) == 2,
     "copies in pairs: 0-1, 2-3, 4-5, 6-7": lambda held: all(_copies(held, k) == [k, k + 1] for k in (0, 2, 4, 6)),
     "even devices: left half, odd devices: right half": _lies_as(P(None, "y")),
-    "device 1: rows 8 and 9, whole": lambda held: _extent(held, 1) == ((8, 10), (0, 8)),
     "picture": _lies_as(P(None, ("y", "x"))),
 }
 
@@ -394,7 +392,6 @@ def named_the_other_axis(card):
     along the other one they hold the same. Devices 0 and 1 differ along y, devices 0 and 2 along x. Which of these
     pairs should hold the same?"""
     return {
-        "column blocks, two devices each": P(None, "y"),
         "copies in pairs: 0-1, 2-3, 4-5, 6-7": P("y"),
         "even devices: left half, odd devices: right half": P(None, "x"),
     }.get(card)
@@ -406,7 +403,6 @@ def cut_the_other_dimension(card):
     second the columns. Which dimension should be split here?"""
     return {
         "two whole rows each": P(None, ("x", "y")),
-        "column blocks, two devices each": P("x"),
         "even devices: left half, odd devices: right half": P("y"),
         "picture": P(("y", "x")),
     }.get(card)
@@ -424,7 +420,6 @@ def cut_both_dimensions(card):
     be no replicas. Which axes have to split the other dimension?"""
     return {
         "two whole rows each": P("x", "y"),
-        "device 1: rows 8 and 9, whole": P("x", "y"),
         "picture": P("x", "y"),
     }.get(card)
 
@@ -433,17 +428,14 @@ def cut_both_dimensions(card):
 def took_the_usual_order(card):
     """Both axes split the correct dimension, but in the other order. With this spec, device 1 holds the block next
     to that of device 0. On the card, it is half an array away. Which of the axes has to come first?"""
-    return {"device 1: rows 8 and 9, whole": P(("x", "y")), "picture": P(None, ("x", "y"))}.get(card)
+    return {"picture": P(None, ("x", "y"))}.get(card)
 
 
 @choose_spec.mistake
 def cut_what_should_be_copied(card):
     """With this spec, no two devices hold the same block, because both axes are named. Along which axis should
     there be replicas?"""
-    return {
-        "column blocks, two devices each": P(None, ("x", "y")),
-        "copies in pairs: 0-1, 2-3, 4-5, 6-7": P("x", "y"),
-    }.get(card)
+    return {"copies in pairs: 0-1, 2-3, 4-5, 6-7": P("x", "y")}.get(card)
 
 
 # What JAX refuses. Every row is tried for real, and the error read.

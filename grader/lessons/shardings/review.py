@@ -81,7 +81,7 @@ def bytes_on_all_devices(rng: np.random.Generator) -> Question:
     )
 
 
-@core(5)
+@core(1)
 def what_jax_says(rng: np.random.Generator) -> Question:
     shape, spec = [
         ((12, 8), ("x", "y")),
