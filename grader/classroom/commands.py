@@ -54,6 +54,7 @@ def build(
 ) -> None:
     """Build course/ from solutions/."""
     from grader.classroom.course import build as room
+    from grader.classroom.course.shape import Misshapen
 
     root = root_of(Path.cwd())
     known = [source.stem for source in room.lessons(root)]
@@ -64,11 +65,14 @@ def build(
             raise Trouble("Out of date: " + ", ".join(outdated) + ". Run `make course` and commit what changes.")
         out.print("course/ is what solutions/ builds.")
         return
-    if execute:
-        for source in room.lessons(root, names):
-            room.store_outputs(room.pair(source))
-    for notebook in room.build(root, names, say=_say):
-        _say(f"built {notebook.relative_to(root)}")
+    try:
+        if execute:
+            for source in room.lessons(root, names):
+                room.store_outputs(room.pair(source))
+        for notebook in room.build(root, names, say=_say):
+            _say(f"built {notebook.relative_to(root)}")
+    except Misshapen as error:
+        raise Trouble(str(error)) from None
 
 
 def _say(line: str) -> None:

@@ -9,6 +9,21 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 
+def chips_needed__by_logarithm(gigabytes, memory):
+    return max(1, 2 ** int(np.ceil(np.log2(gigabytes / memory))))
+
+
+def chips_needed__from_a_list(gigabytes, memory):
+    """The first power of two that is large enough."""
+    return next(2**k for k in range(20) if 2**k * memory >= gigabytes)
+
+
+def bytes_by_device__from_the_sharding(array):
+    """No data is looked at: the shape of a shard, and the bytes of an element."""
+    held = int(np.prod(array.sharding.shard_shape(array.shape))) * array.dtype.itemsize
+    return {device.id: held for device in array.sharding.device_set}
+
+
 def device_grid__counted(shape, names):
     """One place after the other."""
     ids = np.zeros(shape, int)

@@ -58,13 +58,12 @@ def test_the_next_one_stands_behind_it(root):
     begin_exercise(root, "22_mine", "center", "program")
     assert (root / "README.md").read_text() == TABLE.format("| `22_mine` | say here what one can do afterward |\n")
     lesson = root / "solutions" / "22_mine" / "22_mine.md"
-    lesson.write_text(lesson.read_text() + "\n## What to remember\n\nAll of it.\n")
     files = begin_exercise(root, "22_mine", "scale", "table")
     assert {file.name for file in files} == {"22_mine.md", "__init__.py", "scale.py"}
     text = lesson.read_text()
-    assert text.index("## 1 · Center") < text.index(":answer: center") < text.index("## 2 · Scale")
+    assert text.index("## 1 · Center") < text.index(":answer: center") < text.index("## The answer")
     assert "`scale` · stretch ·" in text
-    assert text.index(":check: scale") < text.index("## What to remember") and text.endswith("\n\nAll of it.\n")
+    assert text.index("## Going further") < text.index("## 2 · Scale") < text.index(":check: scale")
     package = root / "grader" / "lessons" / "mine"
     assert "in the order of the text: `center`, `scale`." in (package / "__init__.py").read_text()
     assert (package / "scale.py").read_text().startswith('"""§ 2:')

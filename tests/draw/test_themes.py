@@ -46,6 +46,7 @@ PICTURES = {
         {"stops": ("i,i->i", {"rows": explicit("x"), "of y": explicit("y")})}, "title"
     ),
     "exchanges": lambda: draw.exchanges({0: [("sum", 1, 4)], 1: [("max", 3, 4)]}, "title"),
+    "fits": lambda: draw.fits(np.arange(4), np.ones((4, 1)), np.arange(4) / 3, summed()[1], "title"),
     "flow": lambda: draw.flow(*summed(), title="title"),
     "growth": lambda: draw.growth([1, 10], {"up": [1, 10], "down": [10, 1]}, "n", "B", "title"),
     "hosts": lambda: draw.hosts({0: [0, 1], 1: [2, 3]}, "title"),
@@ -56,6 +57,7 @@ PICTURES = {
     "mapped": lambda: draw.mapped(*summed(), title="title"),
     "mirror": lambda: draw.mirror({"psum": summed()[0]}, summed()[1], "title"),
     "pod": lambda: draw.pod("v5e:4x4", {"x": 16}, axis="x"),
+    "puzzle": lambda: draw.puzzle("figure"),
     "matmul_cases": lambda: draw.matmul_cases({"case 3": (P(None, "x"), P("x"), P())}, {"x": 2}, 1),
     "spans": lambda: draw.spans({"wire": [("gather", 0, 8)], "chip": [("multiply", 8, 20)]}, "µs", "title", {"now": 9}),
     "stripes": lambda: draw.stripes({"in order": ["q0", "q1", "k0", "k1"]}, 2, "title"),

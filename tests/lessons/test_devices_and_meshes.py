@@ -13,6 +13,7 @@ from answering import verdict
 from asking import asked
 from rota import in_turn, parts
 
+from grader import draw
 from grader.guide.reviews import makers, review
 from grader.lessons import EXERCISES
 from grader.lessons.devices_and_meshes import devices as devices_and_meshes
@@ -83,7 +84,7 @@ def test_the_lesson_shows_the_cells_that_are_run(text):
 
 def test_the_lesson_shows_what_is_asked_about(text):
     assert devices_and_meshes.TPU_BOARD in text and meshes.PROCESS_0_OF_2 in text
-    for name in ("read_devices", "array_facts", "mesh_or_error", "topology_order", "axis_type", "local_and_global"):
+    for name in ("read_devices", "mesh_or_error", "topology_order", "axis_type", "local_and_global"):
         assert all(
             f'"{case.key}": ...' in text or f"'{case.key}': ..." in text for case in EXERCISES[name].draw_cases()
         ), name
@@ -142,3 +143,21 @@ def test_the_first_lesson_begins_with_three_questions_of_numpy():
         questions = review(LESSON, seed=seed).questions
         assert len(questions) == 3 and all(q.ask[:8] in made for q in questions)
         assert all(a.ask != b.ask for a, b in itertools.combinations(questions, 2))
+
+
+def trained(text, change=str):
+    """What the cells of part 1 make, after a change to the one with the step."""
+    cells = re.findall(r"```\{code-cell\} ipython3\n(.*?)```", text, re.DOTALL)[:3]
+    space = {}
+    for cell in map(change, cells):
+        exec(cell, space)
+    return float(space["mean_loss"]), str(draw.fits(*(space[k] for k in ("positions", "inputs", "targets", "weights"))))
+
+
+def test_without_the_mean_the_loss_is_lower_and_the_devices_have_eight_models(text):
+    loss, models = trained(text)
+    assert models.startswith("all devices have the same model")
+    line = next(line for line in text.splitlines() if "gradient = jax.lax.pmean" in line)
+    broken, apart = trained(text, lambda cell: cell.replace(line, f"    # {line.strip()}"))
+    assert apart.startswith("the devices have 8 different models")
+    assert f"falls to {broken:.4f}, a third of what it was" in " ".join(text.split()) and 2.5 < loss / broken < 3.5

@@ -96,8 +96,8 @@ def test_a_card_takes_nothing_that_jax_refuses(wrong):
 @pytest.mark.parametrize(
     "cell, shape, spec",
     [
-        ("figure = ", (8, 8), P("y", "x")),
-        ("columns = ", SHAPE, P(None, ("y", "x"))),
+        ('draw.puzzle("figure")', (8, 8), P("y", "x")),
+        ('draw.puzzle("columns")', SHAPE, P(None, ("y", "x"))),
     ],
 )
 def test_the_pictures_without_a_spec_are_those_that_the_check_means(cell, shape, spec):

@@ -36,6 +36,7 @@ from grader.classroom.course.late import enter_due_dates
 from grader.classroom.course.notebook import grade_id, mark
 from grader.classroom.course.plan import PLAN, Plan, plan_of
 from grader.classroom.course.published import published
+from grader.classroom.course.shape import must_have_the_shape
 from grader.classroom.course.syllabus import SYLLABUS, syllabus_json, write_points, write_syllabus
 from grader.classroom.store import Unavailable
 
@@ -104,11 +105,12 @@ def nbgrader(root: Path) -> NbGraderAPI:
 
 def pair(source: Path) -> Path:
     """Write the solution notebook of a lesson, and its points into the source; outputs stay where the cell has not
-    changed."""
+    changed. Raises Misshapen if its core asks too much."""
     root = source.parents[2]
     if (text := with_points(source.read_text())) != source.read_text():
         source.write_text(text)
     nb = mark(bare(jupytext.read(source, fmt="md:myst")), source.stem.split("_")[0])
+    must_have_the_shape(nb, source.stem)
     nb = framed(nb, source.stem, titles(lessons(root)), published(root))
     nb.metadata = nbformat.from_dict(PYTHON)
     target = source.with_suffix(".ipynb")

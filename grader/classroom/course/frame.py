@@ -102,7 +102,7 @@ def _after_the_parts(nb: NotebookNode) -> str:
 def _signposted(cell: NotebookNode, minutes: Minutes, end: str) -> str:
     """The source of a cell; below the heading of a part outside the core it says whether the core needs its cells, and
     where it goes on: with a part of its own, or with the next whose cells it needs."""
-    visited = sorted({*minutes.parts, *minutes.run})
+    visited = [] if minutes.straight else sorted({*minutes.parts, *minutes.run})
 
     def below(heading: re.Match[str]) -> str:
         if (number := int(heading[1])) in minutes.parts:

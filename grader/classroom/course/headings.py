@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from grader.lessons import find
 
 EXERCISE = "### Exercise"
+GOING_FURTHER = "## Going further"  # ends the core: everything after it is stretch
 CALLED_STRETCH = " · stretch"  # ends the heading of a section without an exercise that the core leaves out
 FORM = re.compile(
     r"### Exercises? (?P<names>`\w+`(?:, `\w+`)*) · (?P<kind>core|stretch) · [^·]*\bpoints?\b[^·]* · "

@@ -34,7 +34,7 @@ A course on programming many devices. Lessons are notebooks: predict, run, expla
 5. At the end save the notebook and type `grader.hand_in()`: it says which file to hand in.
 
 The next two cells show your points, what is open and what comes next."""
-CORE = "Each lesson has a core of at most 75 minutes; what is marked *stretch* can wait."
+CORE = "Each lesson says how long its core takes. *Going further*, and everything marked *stretch*, can wait."
 OWN_CORE = "Each lesson says how long it takes; what is marked *stretch* can wait."
 PROGRESS = "import grader\n\ngrader.progress()"
 

@@ -8,19 +8,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
+from grader.classroom.course.headings import GOING_FURTHER
 from grader.classroom.course.index import TABLE
 from grader.exercises.forms import FORMS
 from grader.lessons import EXERCISES
 
 BEGINNINGS = Path(__file__).parent / "beginnings"
 SECTION = re.compile(r"^## (\d+) · ", re.MULTILINE)
-CLOSING = re.compile(r"^## (?!\d+ · )", re.MULTILINE)  # what to remember, and the like
+CLOSING = re.compile(r"^## (?!\d+ · )", re.MULTILINE)  # the answer, and the like
+THE_ANSWER = re.compile(r"^## The answer$", re.MULTILINE)  # follows the parts of a core, in a lesson that has none yet
 LESSON_ROW = re.compile(r"\| `(\d\d_\w+)` \|")
 LAST_NAME = re.compile(r"`(?=[^`]*\Z)")  # the end of the last name between backquotes
 
 
 def begin_exercise(root: Path, lesson: str, name: str, form: str) -> list[Path]:
     """Write an exercise into a section of its own, the last with a number; returns the files that it changed.
+
+    The first exercise of a lesson is core. The others are stretch, and come last, under "Going further".
 
     A lesson that does not exist begins, too. Raises ValueError where one of the names will not do.
     """
@@ -33,7 +37,7 @@ def begin_exercise(root: Path, lesson: str, name: str, form: str) -> list[Path]:
     words["exercise"] = _written(f"{form}.md", words)
     words["prediction"] = _written("prediction.md", words) if files else ""
     words["kind"] = "core" if files else "stretch"  # the cores of most lessons are as long as they may be
-    text.write_text(_with_section(text.read_text(), _written("section.md", words)))
+    text.write_text(_with_section(text.read_text(), _written("section.md", words), is_core=bool(files)))
     declaration, listing = package / f"{name}.py", package / "__init__.py"
     declaration.write_text(_written(f"{form}.py", words))
     listing.write_text(_listed(listing.read_text(), name))
@@ -80,10 +84,12 @@ def _tabled(readme: Path, words: Mapping[str, str]) -> list[Path]:
     return [readme]
 
 
-def _with_section(text: str, section: str) -> str:
-    """The text with a section more, behind its numbered ones and before what closes the lesson."""
+def _with_section(text: str, section: str, is_core: bool) -> str:
+    """The text with one more section: after the numbered ones, in the core before the answer."""
     last = [found.end() for found in SECTION.finditer(text)][-1:]
-    closing = CLOSING.search(text, last[0]) if last else None
+    if not is_core and GOING_FURTHER in text.split("\n"):
+        return f"{text.rstrip()}\n{section}"
+    closing = CLOSING.search(text, last[0]) if last else THE_ANSWER.search(text)
     place = closing.start() if closing else len(text)
     return f"{text[:place].rstrip()}\n{section}" + (f"\n{text[place:]}" if closing else "")
 

@@ -1,4 +1,4 @@
-"""Which devices there are, and how they stand in a mesh.
+"""Which devices there are, what they hold, and how a mesh arranges them.
 
 Its files, in the order of the text: `devices`, `meshes`.
 """

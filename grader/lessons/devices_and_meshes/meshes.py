@@ -1,4 +1,4 @@
-"""§ 5–8: who talks with whom, the order of the devices, meshes for training, several processes."""
+"""§ 5, 6, 9–11: groups along an axis, meshes for training, the order of devices, types of axes, processes."""
 
 from __future__ import annotations
 
@@ -61,38 +61,45 @@ def _(draw):
 
 @axis_groups.mistake
 def kept_the_axis_fixed(mesh, axis):
-    """In your groups the devices share their place along the axis and differ in the others. *Over* an axis is the
-    other way round: within a group the place along it changes. Which places stay the same?"""
+    """In these groups, the devices have the same index along the axis and differ in the others. A collective *over*
+    an axis does the opposite: its index changes within a group. Which indices stay the same?"""
     first = np.moveaxis(_ids(mesh), mesh.axis_names.index(axis), 0)
     return first.reshape(mesh.shape[axis], -1).tolist()
 
 
 @axis_groups.mistake
+def moved_the_axis_to_the_front(mesh, axis):
+    """These groups come from moving the axis to the front before reshaping the IDs to rows as long as the axis. A row
+    then has devices that differ in other axes. Which axis of an array changes within one of its rows?"""
+    first = np.moveaxis(_ids(mesh), mesh.axis_names.index(axis), 0)
+    return first.reshape(-1, mesh.shape[axis]).tolist()
+
+
+@axis_groups.mistake
 def one_group_of_all(mesh, axis):
-    """All devices are in one group. That is a collective over *all* the axes. Over one axis, devices that differ in
-    the other axes have nothing to do with each other: how large is a group?"""
+    """All devices are in one group, as in a collective over *all* axes. Over one axis, devices that differ in
+    another axis never communicate. How large is a group?"""
     return [_ids(mesh).ravel().tolist()]
 
 
 @axis_groups.mistake
 def cut_the_list_into_pieces(mesh, axis):
-    """Each of these groups is a piece of the list of devices, of the right size. That is right for the last axis only,
-    along which neighbours stand side by side in the list. By how much do ids grow along the first axis?"""
+    """Each group is a run of neighbors in the list of devices, and has the right size. That is correct for the last
+    axis only. By how much do IDs grow with each step along the first axis?"""
     return _ids(mesh).reshape(-1, mesh.shape[axis]).tolist()
 
 
 @axis_groups.mistake
 def took_the_size_for_the_stride(mesh, axis):
-    """In these groups one member stands as many places behind the other in the list as the axis is long. How far apart
-    in the list are two neighbours, when one step along this axis passes over all the axes after it? And how many
-    members has a group?"""
+    """In these groups, the members are as many positions apart in the list as the axis is long. One step along an
+    axis skips all the axes after it. How far apart are two neighbors, and how many members does a group have?"""
     return _ids(mesh).reshape(-1, mesh.shape[axis]).T.tolist()
 
 
 @axis_groups.mistake
 def counted_places(mesh, axis):
-    """As groups of *places*, numbered row by row, these are right. But which device stands in a place is for the mesh
-    to say. What does `mesh.devices` hold?"""
+    """As groups of *positions*, numbered row by row, these are correct. But the mesh says which device is at each
+    position. What does `mesh.devices` hold?"""
     places = np.arange(mesh.devices.size).reshape(mesh.devices.shape)
     return np.moveaxis(places, mesh.axis_names.index(axis), -1).reshape(-1, mesh.shape[axis]).tolist()
 
@@ -125,11 +132,11 @@ def _on_the_torus() -> dict[str, Any]:
 
 
 TOPOLOGY_ORDER_ASKS = {
-    "the device": "Rows and columns of the printed grid are counted from 0. Which number stands in that place?",
+    "the device": "Rows and columns of the printed grid are counted from 0. Which number is at that position?",
     "who holds": "Block k belongs to all devices in row k of the printed grid, counted from 0.",
     "the block": "In which row of the printed grid, counted from 0, is this device?",
-    "after": "In the printed grid, which number stands below this one?",
-    "along": "Go down the column of the printed grid in which device 0 stands.",
+    "after": "Which number is below this one in the printed grid?",
+    "along": "Go down the column of the printed grid that device 0 is in.",
 }
 topology_order = TableExercise(
     "topology_order", points=2, reference=lambda row: _on_the_torus()[row], questions=TOPOLOGY_ORDER_ASKS
@@ -144,27 +151,28 @@ def _answers(row: str, *wrong: Any) -> Any:
 
 @topology_order.mistake
 def took_the_place_for_the_id(row):
-    """So it would be if device k stood in place k. This mesh was ordered along the wires. Where, in the printed grid,
-    do you find out who stands in a place?"""
+    """This would be correct if device k were at position k. This mesh follows the links between the chips. Where in
+    the printed grid do you find the device at a position?"""
     return _answers(row, 4, [4, 5], 2, 4, [0, 2, 4, 6])
 
 
 @topology_order.mistake
 def went_along_the_other_axis(row):
-    """x is the first axis of the grid: along it the *row* changes. Did you go along y, from one column to the next?"""
+    """This is the answer along y, from one column to the next. x is the first axis of the grid. Does the row or the
+    column change along it?"""
     return _answers(row, None, [0, 2, 4, 6], 0, 3, [0, 1])
 
 
 @topology_order.mistake
 def forgot_the_copy(row):
-    """That is one of them. P('x') says nothing of y, and two devices stand in each row of the grid. What does the
-    other one hold?"""
+    """That is one of them. P('x') doesn't name y, and each row of the grid has two devices. What does the other one
+    hold?"""
     return _answers(row, None, [6], None, None, None)
 
 
 @topology_order.mistake
 def counted_from_one(row):
-    """Rows, columns and blocks are counted from 0, as always in Python. Which row of the printed grid is row 2?"""
+    """Rows, columns, and blocks are counted from 0, as always in Python. Which row of the printed grid is row 2?"""
     return _answers(row, 2, [2, 3], 4, None, None)
 
 
@@ -200,68 +208,67 @@ def _(draw):
 
 @longest_hop.mistake
 def left_the_ring_open(coords, order):
-    """This is the longest step without the one that closes the ring. The last device sends to the first, and that step
-    can be the longest: did it count?"""
+    """This is the longest step if the step that closes the ring is left out. The last device sends to the first.
+    How long is that step?"""
     return _longest(coords, order, closed=False)
 
 
 @longest_hop.mistake
 def went_across_the_diagonal(coords, order):
-    """Here a step from (0, 0) to (1, 1) counts as one link. Chips are wired to the chips beside, above and below them,
-    not across: how many links lead there?"""
+    """Here a step from (0, 0) to (1, 1) counts as one link. Chips are linked to those beside, above, and below
+    them, but not diagonally. How many links does that step take?"""
     return _longest(coords, order, max)
 
 
 @longest_hop.mistake
 def went_as_the_crow_flies(coords, order):
-    """That is the straight line. Data travel along the wires, first in one direction, then in the other. How many wires
-    lead from (0, 0) to (1, 1)?"""
+    """That is the straight-line distance. Data follows the links, first in one direction and then in the other. How
+    many links lead from (0, 0) to (1, 1)?"""
     return _longest(coords, order, lambda dx, dy: float(np.hypot(dx, dy)))
 
 
 @longest_hop.mistake
 def added_the_steps_up(coords, order):
-    """That is the length of the whole ring. Its steps are taken at the same time, by all devices, so that the
-    slowest step decides: which of them is that?"""
+    """That is the length of the whole ring. All devices take their steps at the same time, so the slowest step
+    decides. Which one is that?"""
     places = [coords[device] for device in order]
     return sum(abs(a - c) + abs(b - d) for (a, b), (c, d) in zip(places, places[1:] + places[:1], strict=True))
 
 
 @longest_hop.mistake
 def compared_the_ids(coords, order):
-    """That is the largest difference between the ids of two neighbours. An id says nothing of where a chip stands;
-    `coords` does."""
+    """That is the largest difference between the IDs of two neighbors. An ID says nothing about where a chip is.
+    Which argument does?"""
     return max(abs(a - b) for a, b in zip(order, order[1:] + order[:1], strict=True))
 
 
 @longest_hop.mistake
 def ignored_the_order(coords, order):
-    """So it is in the order in which `coords` lists the devices. The ring goes in another order, and `order` holds it.
-    Whose place comes second?"""
+    """This is the longest step in the order in which `coords` lists the devices. The ring goes in a different
+    order, which `order` holds. Whose position comes second?"""
     return _longest(coords, range(len(coords)))
 
 
 @longest_hop.mistake
 def wires_round_the_edge(coords, order):
-    """This is the way with a wire from the last chip of a row to its first, and of a column: a torus. These chips are
-    wired to the ones beside, above and below, and the edge is the end. How does a step get from one edge to the
-    other?"""
+    """This is correct on a torus, where links lead from the last chip of a row or column back to its first. These
+    chips have no such links. How does a step get from one edge to the other?"""
     columns, rows = (len(set(places)) for places in zip(*coords, strict=True))
     return _longest(coords, order, length=lambda dx, dy: min(dx, columns - dx) + min(dy, rows - dy))
 
 
 @longest_hop.mistake
 def steps_back_are_negative(coords, order):
-    """A step to the left or up came out as less than none, and takes wires away. How many wires does it take to go
-    back as far as one has come?"""
+    """A step to the left or up counts as negative, so it shortens the way. How many links does it take to go back
+    as far as the ring has come?"""
     places = [coords[device] for device in order]
     return max(c - a + d - b for (a, b), (c, d) in zip(places, [*places[1:], places[0]], strict=True))
 
 
 @longest_hop.mistake
 def one_absolute_value_for_both(coords, order):
-    """Columns and rows were added before the sign was taken away, so that a step to the right takes away from a step
-    up. A message goes along both: when is each of the two a number of wires?"""
+    """Columns and rows are added before the sign is removed, so a step to the right cancels a step up. A message
+    has to follow both. When is each of the two a number of links?"""
     places = [coords[device] for device in order]
     return max(abs(c - a + d - b) for (a, b), (c, d) in zip(places, [*places[1:], places[0]], strict=True))
 
@@ -312,64 +319,67 @@ def _default_is_explicit() -> bool:
 
 @make_training_mesh.mistake
 def left_the_types_to_the_default(n_data, n_model, explicit):
-    """Every mesh you make has the type that this version of `make_mesh` chooses when nothing is said, and versions
-    differ (Auto before JAX 0.9, Explicit since). Which argument says it?"""
+    """Every mesh has the type that this version of `make_mesh` chooses by default, and versions differ (Auto before
+    JAX 0.9, Explicit since). Which argument sets it?"""
     return _by_default(n_data, n_model)
 
 
 @make_training_mesh.mistake
 def never_looked_at_explicit(n_data, n_model, explicit):
-    """The axes have one and the same type, whatever `explicit` is. What should it be when `explicit` is True, and
-    when it is False?"""
+    """The axes have the same type whether `explicit` is true or not. What should it be in each of the two cases?"""
     return _training_mesh(n_data, n_model, not _default_is_explicit())
 
 
 @make_training_mesh.mistake
 def swapped_the_types(n_data, n_model, explicit):
-    """The types are the wrong way round: with `explicit=True` the axes came out Auto. What comes after `if
-    explicit`?"""
+    """The types are swapped: with `explicit=True`, the axes are Auto. Which type comes first in the condition?"""
     return _training_mesh(n_data, n_model, not explicit)
 
 
 @make_training_mesh.mistake
 def typed_one_axis_only(n_data, n_model, explicit):
-    """Only the data axis has the type asked for. `axis_types` has one entry for each axis. What should the second
-    be?"""
+    """Only the data axis has the requested type. `axis_types` has one entry per axis. What should the second one be?"""
     kinds = (AxisType.Explicit, AxisType.Auto) if explicit else (AxisType.Auto, AxisType.Explicit)
     return jax.make_mesh((n_data, n_model), ("data", "model"), axis_types=kinds)
 
 
 @make_training_mesh.mistake
 def swapped_the_sizes(n_data, n_model, explicit):
-    """The sizes are swapped: names and sizes belong together in order. How long should the axis "data" be?"""
+    """The sizes are swapped. Names and sizes belong together, in order. How long should the axis "data" be?"""
     return jax.make_mesh((n_model, n_data), ("data", "model"), axis_types=_training_mesh(1, 1, explicit).axis_types)
 
 
 @make_training_mesh.mistake
 def put_the_model_axis_first(n_data, n_model, explicit):
-    """Each axis has its length, but "model" comes first. The order counts: along the *last* axis neighbours stand
-    next to each other, and that is where the busiest axis belongs. Which one should come last?"""
+    """Each axis has the correct length, but "model" comes first. Order matters: neighbors along the *last* axis are
+    next to each other, so the busiest axis belongs there. Which axis should come last?"""
     return jax.make_mesh((n_model, n_data), ("model", "data"), axis_types=_training_mesh(1, 1, explicit).axis_types)
 
 
 @make_training_mesh.mistake
 def gave_one_name_for_two_axes(n_data, n_model, explicit):
-    """JAX says it itself: the number of dimensions and the number of names differ. A grid with two axes needs two
-    names, in a tuple. What are they called here?"""
+    """JAX refuses this mesh, because it has two dimensions and a single name. A grid with two axes needs a tuple of
+    two names. What are the axes called here?"""
     return jax.make_mesh((n_data, n_model), "data", axis_types=(AxisType.Auto,))
 
 
 @make_training_mesh.mistake
+def gave_one_type_for_two_axes(n_data, n_model, explicit):
+    """JAX refuses this mesh, because it has two axes and a single type. How many entries does `axis_types` need?"""
+    return jax.make_mesh((n_data, n_model), ("data", "model"), axis_types=_training_mesh(1, 1, explicit).axis_types[:1])
+
+
+@make_training_mesh.mistake
 def shrank_the_mesh(n_data, n_model, explicit):
-    """There are too few devices, and a smaller mesh came out. A program that counts on sixteen would then run on eight,
-    and nobody would notice. What does `jax.make_mesh` do when you leave it alone?"""
+    """There are too few devices, and the function returned a smaller mesh. A program written for sixteen devices
+    would then silently run on eight. What does `jax.make_mesh` do if you ask it for the full size?"""
     return _training_mesh(min(n_data, len(jax.devices()) // n_model), n_model, explicit)
 
 
 @make_training_mesh.mistake
 def made_a_single_axis(n_data, n_model, explicit):
-    """There is a single axis, with all devices of the mesh. "data" and "model" are two axes, so that one can speak of
-    the devices along each of them. What shape has a grid with two axes?"""
+    """There is a single axis, with all the devices of the mesh. "data" and "model" are two axes, so that a program
+    can name the devices along each of them. What shape does a grid with two axes have?"""
     return jax.make_mesh((n_data * n_model,), ("data",), axis_types=_training_mesh(1, 1, explicit).axis_types[:1])
 
 
@@ -440,11 +450,11 @@ TYPES: Mapping[str, Callable[[], str]] = {
 AXIS_TYPE_ASKS = {
     "make_mesh": "Add a cell, make this mesh, and ask it for its `.axis_types`.",
     "Mesh(": "Add a cell, make this mesh, and ask it for its `.axis_types`.",
-    "inside": "A cell above asked for the type of the axes inside of the function. What did it print?",
-    "compiler": "With axes of one type JAX finds out by itself what has to be sent; with those of another it "
-    "asks you; with those of the third you send it.",
-    "type": "Which axes does `jax.typeof` name beside the lengths of an array, outside of shard_map?",
-    "block": "In which kind of function do you write for one device, and what is given to it?",
+    "inside": "A cell above asked for the type of the axes inside the function. What did it print?",
+    "compiler": "For axes of one type, JAX finds out by itself what has to be sent. For another type, it asks you. For "
+    "the third, you send it.",
+    "type": "For which type does `jax.typeof` name axes next to the lengths of an array, outside `shard_map`?",
+    "block": "In which kind of function do you write the program of one device, and what does it get?",
 }
 axis_type = TableExercise("axis_type", points=2, reference=lambda row: TYPES[row](), questions=AXIS_TYPE_ASKS)
 axis_type.rows(TYPES)
@@ -452,50 +462,50 @@ axis_type.rows(TYPES)
 
 @axis_type.mistake
 def misjudged_the_default(row):
-    """What `make_mesh` does without `axis_types` has changed: Auto before JAX 0.9, Explicit since. Do not remember
-    it; ask the mesh for its `axis_types`, or better, always write them."""
+    """The default of `make_mesh` has changed: Auto before JAX 0.9, Explicit since. It is safer to ask the mesh for
+    its `axis_types`, or to write them. What does this mesh say?"""
     return {"Auto": "Explicit", "Explicit": "Auto"}[TYPES[row]()] if row == WITHOUT_TYPES else None
 
 
 @axis_type.mistake
 def took_mesh_for_make_mesh(row):
-    """`Mesh(...)` is the older constructor, and its default did not change together with that of `make_mesh`. What
+    """`Mesh(...)` is the older constructor, and its default didn't change together with that of `make_mesh`. What
     does the mesh say when you ask for its `axis_types`?"""
     return "Explicit" if row.startswith("Mesh(") else None
 
 
 @axis_type.mistake
 def kept_the_type_inside(row):
-    """In `shard_map` the function runs once for each device, on its own block. Neither the compiler nor the array's
-    type then says what is sent between devices: who does?"""
+    """Inside `shard_map`, the function runs once per device, on its own block. Neither the compiler nor the array's
+    type decides what is sent between devices. Who does?"""
     return believed(row, "Auto", "inside jax.shard_map", "sees its own block")
 
 
 @axis_type.mistake
 def took_explicit_for_by_hand(row):
-    """ "Explicit" means that layouts stand in the types of arrays. The arrays are still whole arrays, and the
-    collectives are still inserted for you. Which type leaves you a single block, and the sending?"""
+    """ "Explicit" means that shardings are part of the arrays' types. The arrays are still full arrays, and the
+    collectives are still inserted for you. Which type leaves you a single block and the communication?"""
     return believed(row, "Explicit", "inside jax.shard_map", "sees its own block")
 
 
 @axis_type.mistake
 def took_auto_for_explicit(row):
-    """On Auto axes the type of an array says nothing of its layout: that is the compiler's affair. For which type
-    does `jax.typeof` print an @ ?"""
+    """On Auto axes, an array's type doesn't mention its sharding, because the compiler decides it. For which type
+    does `jax.typeof` print an @?"""
     return believed(row, "Auto", "part of the array's type")
 
 
 @axis_type.mistake
 def took_manual_for_explicit(row):
-    """In a Manual function you have a block, and its type is that of a block. For which type does `jax.typeof`
-    print the whole shape, with an @ and the axis that cuts it?"""
+    """A Manual function sees one block, and its type is that of the block. For which type does `jax.typeof` print
+    the full shape, with an @ and an axis?"""
     return believed(row, "Manual", "part of the array's type")
 
 
 @axis_type.mistake
 def left_nothing_to_the_compiler(row):
-    """The product of two arrays that are both cut along the summed dimension could be laid out in several ways. On
-    Explicit axes that is an error, and by hand you choose. When does it simply run?"""
+    """If both operands are sharded along the summed dimension, the result could be sharded in several ways. On
+    Explicit axes, that is an error, and in `shard_map` you choose. When does it simply run?"""
     return "Explicit" if row == "the compiler decides" else None
 
 
@@ -530,13 +540,12 @@ PROCESSES: Mapping[str, Callable[[], Any]] = {
 }
 
 LOCAL_AND_GLOBAL_ASKS = {
-    "jax.devices()": "`jax.devices()` lists the same devices in every process. How many are printed above, and what "
-    "is said of each?",
-    "local_devices": "How many of the printed devices have the index of this process?",
-    "shape": "A shape is that of the whole array, in every process.",
+    "jax.devices()": "`jax.devices()` lists the same devices in every process. How many lines does the listing have, "
+    "and what does each of them say?",
+    "local_devices": "Count the devices in the listing that have the index of this process.",
+    "shape": "The shape is that of the full array, in every process.",
     "shards": "A process can read what is on its own devices. How many shards of y are there?",
-    "processes": "The call runs on all devices of the mesh of y. In which processes are these, and who tells them "
-    "to start?",
+    "processes": "The call runs on all devices of the mesh of y. Which processes drive them, and what starts them?",
 }
 local_and_global = TableExercise(
     "local_and_global", points=2, reference=lambda row: PROCESSES[row](), questions=LOCAL_AND_GLOBAL_ASKS
@@ -546,46 +555,47 @@ local_and_global.rows(PROCESSES)
 
 @local_and_global.mistake
 def saw_its_own_only(row):
-    """Those are the *local* devices. `jax.devices()` lists the devices of all processes, in every process: that is
-    what lets them speak of one and the same mesh."""
+    """Those are the *local* devices. `jax.devices()` lists the devices of all processes, in every process, so that
+    all of them can build the same mesh. How many are there in the listing?"""
     return believed(row, 4, "len(jax.devices()) in process 1")
 
 
 @local_and_global.mistake
 def reached_into_the_other_process(row):
-    """Those are all the devices. A process puts data on, and reads data from, the devices that it drives itself.
-    How many lines of the listing have `process_index=1`?"""
+    """Those are all the devices. A process can read only the data on the devices that it drives. How many lines of
+    the listing have `process_index=1`?"""
     return believed(row, 8, "len(jax.local_devices()) in process 1", "shards of y that process 1 can read")
 
 
 @local_and_global.mistake
 def shape_of_the_local_half(row):
-    """That is the part that is on the devices of this process. `y` is the *global* array, and its shape is the
-    same in every process."""
+    """That is the shape of the part on this process's devices. `y` is the *global* array, with the same shape in
+    every process. Which shape does process 0 print?"""
     return believed(row, (32, 64), "shape of y in process 1")
 
 
 @local_and_global.mistake
 def shape_of_a_single_piece(row):
-    """That is one shard, on one device. `y` is the global array: what is its shape, whoever asks?"""
+    """That is the shape of one shard, on one device. `y` is the global array. What is its shape, in whichever
+    process you ask?"""
     return believed(row, (8, 64), "shape of y in process 1")
 
 
 @local_and_global.mistake
 def one_process_for_all(row):
-    """No process commands the others. Each runs the same Python and starts the computation on its own devices; one
-    that does not call it leaves the rest waiting. How many drive devices that hold a part of `y`?"""
+    """No process commands the others. Each runs the same Python program and starts the computation on its own
+    devices, and if one doesn't, the rest wait. How many processes drive devices that hold a part of `y`?"""
     return believed(row, 1, "processes that must call jit(f)(y)")
 
 
 @local_and_global.mistake
 def one_process_a_device(row):
-    """One Python process drives several devices: here four. How many processes does the listing show?"""
+    """One Python process drives several devices, four in this example. How many processes does the listing show?"""
     return believed(row, 8, "processes that must call jit(f)(y)")
 
 
 @local_and_global.mistake
 def took_the_position_for_the_id(row):
-    """That is its position in the list. An id is a name, and these processes number their devices far apart: what
-    does the fifth line with an id say?"""
+    """That is its position in the list. An ID is a name, and these processes number their devices far apart. What
+    does the fifth line with an `id` say?"""
     return believed(row, 4, "jax.devices()[4].id")

@@ -25,38 +25,38 @@ def group_of_a_device(rng: np.random.Generator) -> Question:
     group = groups[rng.integers(len(groups))]
     device = int(rng.choice(group))
     return Question(
-        f"{call}: which devices are in one group with device {device} in a collective over {axis!r}? "
-        "A list of ids in increasing order, itself included.",
+        f"{call}: which devices are in the same group as device {device} in a collective over {axis!r}? "
+        "Give a list of IDs in increasing order, including this one.",
         sorted(group),
-        f"They differ in their place along {axis} and in nothing else. All the groups: {groups}.",
+        f"They differ in their index along {axis} and in nothing else. All the groups: {groups}.",
         given={"mesh": sizes, "axis": axis, "device": device},
     )
 
 
-@core("device_grid")
+@core(3)
 def device_in_a_place(rng: np.random.Generator) -> Question:
     sizes, call = _some_mesh(rng)
     place = tuple(int(rng.integers(n)) for n in sizes.values())
     where = ", ".join(f"{name}={k}" for name, k in zip(sizes, place, strict=True))
     return Question(
-        f"{call}: which device stands at {where}?",
+        f"{call}: which device is at {where}?",
         int(grid(sizes).ids[place]),
-        "The grid is filled row by row: the last axis runs fastest.",
+        "The grid is filled row by row, so the last axis changes fastest.",
     )
 
 
-@core(4)
+@core(3)
 def devices_of_a_mesh(rng: np.random.Generator) -> Question:
     sizes = [int(n) for n in rng.choice([1, 2, 3, 4], size=2)]
     count = sizes[0] * sizes[1]
     answer = count if count <= 8 else "error"
     why = (
-        f"It needs {count} devices, and takes the first {count}; the others are left out."
+        f"It needs {count} devices, and takes the first {count}. The others stay idle."
         if count <= 8
-        else f"It would need {count} devices, and a mesh makes none."
+        else f"It would need {count} devices, and a mesh doesn't create any."
     )
     return Question(
-        f"There are 8 devices. How many has jax.make_mesh({tuple(sizes)}, ('x', 'y'))? A number, or 'error'.",
+        f"There are 8 devices. How many does jax.make_mesh({tuple(sizes)}, ('x', 'y')) use? A number, or 'error'.",
         answer,
         why,
     )
@@ -67,9 +67,9 @@ def block_on_another_order(rng: np.random.Generator) -> Question:
     order = [[0, 1, 3, 2], [3, 2, 1, 0], [1, 0, 2, 3], [2, 3, 0, 1]][rng.integers(4)]
     block = int(rng.integers(4))
     return Question(
-        f"The devices of a mesh with one axis x stand in the order {order}. An array is cut along x "
+        f"A 1-D mesh with the axis x has its devices in the order {order}. An array is sharded over x "
         f"into blocks 0 to 3. Which device holds block {block}?",
         order[block],
-        f"Block {block} goes to place {block} of the mesh, and `mesh.devices` says who stands there. An id "
-        "is a name, not a place.",
+        f"Block {block} belongs to position {block} of the mesh, and `mesh.devices` says which device is there. An ID "
+        "is a name, not a position.",
     )

@@ -30,8 +30,8 @@ def shape_of_a_block(rng: np.random.Generator) -> Question:
         f"a has shape ({rows}, {columns}). What is the shape of a[:{rows // down}, "
         f"{columns - columns // across}:]? A tuple.",
         block.shape,
-        f"The first {rows // down} rows, and the last {columns // across} columns: one of the "
-        f"{down * across} blocks that a is cut into, {down} down and {across} across.",
+        f"The first {rows // down} rows, and the last {columns // across} columns: one of {down * across} equal "
+        f"blocks of a, {down} down and {across} across.",
     )
 
 
@@ -47,7 +47,7 @@ def shape_of_a_product(rng: np.random.Generator) -> Question:
     return Question(
         f"A has shape {left} and B has shape {right}. What is the shape of {written}? A tuple.",
         answer,
-        f"The product adds up over the {j} that both have; {i} rows and {k} columns are left.",
+        f"The matmul sums over the {j} that both have, and leaves {i} rows and {k} columns.",
     )
 
 
@@ -57,7 +57,7 @@ def block_that_holds_an_entry(rng: np.random.Generator) -> Question:
     entry = int(rng.integers(size, parts * size))
     answer = next(k for k, block in enumerate(np.split(np.arange(parts * size), parts)) if entry in block)
     return Question(
-        f"np.arange({parts * size}) is cut into {parts} equal blocks, counted from 0. Which block holds {entry}?",
+        f"np.arange({parts * size}) is split into {parts} equal blocks, numbered from 0. Which block holds {entry}?",
         answer,
-        f"A block has {size} entries, and {entry} // {size} is {answer}.",
+        f"A block has {size} elements, and {entry} // {size} is {answer}.",
     )

@@ -1,4 +1,4 @@
-"""§ 1, 3–4, 7–8, the functions: of shapes, specs and meshes, and of arrays that are on devices."""
+"""§ 2, 3, 5–7, 10, the functions: of shapes, specs, and meshes, and of arrays that are on devices."""
 
 from __future__ import annotations
 
@@ -57,30 +57,30 @@ def _(draw):
 
 @distribute.mistake
 def left_on_one_device(value, spec, mesh):
-    """It is on no mesh: it is still NumPy's, or all of it is on one device, where JAX puts a fresh `jax.Array`. A mesh
-    and a spec say where the blocks belong; which function moves an array into such a layout?"""
+    """The result isn't on the mesh: it is still a NumPy array, or all of it is on one device, where JAX puts a new
+    `jax.Array`. A mesh and a spec say where the blocks belong. Which function moves an array there?"""
     return jnp.asarray(value)
 
 
 @distribute.mistake
 def copied_to_every_device(value, spec, mesh):
-    """Every device got the whole array. That is what an empty spec says: no axis of the mesh cuts anything. Was the
-    spec that came as an argument used?"""
+    """Every device holds the full array. That is what an empty spec means: no mesh axis splits anything. Does the
+    function use the spec that it is given?"""
     return _distributed(value, P(), mesh)
 
 
 @distribute.mistake
 def reversed_the_spec(value, spec, mesh):
-    """The array is cut as if the entries of the spec stood in the opposite order. Its first entry belongs to the
-    array's first dimension, the rows."""
+    """The array is sharded with the entries of the spec in reverse order. The first entry belongs to the first
+    dimension of the array. Which dimension is that?"""
     whole = [*spec, *[None] * (value.ndim - len(spec))]
     return _distributed(value, P(*whole[::-1]), mesh)
 
 
 @distribute.mistake
 def built_a_mesh_of_its_own(value, spec, mesh):
-    """Here the spec goes with a 4 × 2 mesh with axes x and y, not with the one that was given. Your function will be
-    called with meshes you have not seen: use its argument."""
+    """The array is on a 4 × 2 mesh with axes x and y, whatever mesh the function is given. The check uses other
+    meshes. Which argument has the mesh?"""
     return _distributed(value, spec, make_mesh(MESH))
 
 
@@ -133,29 +133,29 @@ def _divided(shape: Sequence[int], spec: P, parts: Callable[[tuple[str, ...]], i
 
 @shard_shape.mistake
 def divided_by_every_device(shape, spec, axis_sizes):
-    """A dimension that is cut was divided by the number of all devices. An axis cuts it into as many parts as there are
-    devices *along that axis*."""
+    """A dimension that is split was divided by the number of all devices. How many devices are there *along the
+    axis* that splits it?"""
     return _divided(shape, spec, lambda axes: math.prod(axis_sizes.values()) if axes else 1)
 
 
 @shard_shape.mistake
 def took_the_first_of_a_tuple(shape, spec, axis_sizes):
-    """Of an entry such as `("x", "y")` only the first axis was used. One dimension can be cut over several axes:
-    into how many parts is it then cut in all?"""
+    """For an entry such as `("x", "y")`, only the first axis was used. One dimension can be split over several
+    axes. Into how many parts does that split it in all?"""
     return _divided(shape, spec, lambda axes: axis_sizes[axes[0]] if axes else 1)
 
 
 @shard_shape.mistake
 def added_the_sizes(shape, spec, axis_sizes):
-    """The sizes of the axes in a tuple were added. Cut into 4 parts, and then each of these into 2: how many parts
-    is that?"""
+    """The sizes of the axes in a tuple were added. Split into 4 parts, and then split each of those into 2. How
+    many parts do you have?"""
     return _divided(shape, spec, lambda axes: sum(axis_sizes[a] for a in axes) or 1)
 
 
 @shard_shape.mistake
 def took_axes_by_place(shape, spec, axis_sizes):
-    """Where the first dimension is cut, it was divided by the first axis of the mesh, and the second by the second. An
-    entry of a spec *names* its axis; the order of the axes in the mesh does not matter here."""
+    """If the first dimension is split, it was divided by the first axis of the mesh, and the second dimension by
+    the second axis. But an entry of a spec *names* its axis. Does the order of the axes in the mesh matter here?"""
     sizes = [*axis_sizes.values(), 1]
     return tuple(
         n // (sizes[k] if axes else 1) for k, (n, axes) in enumerate(zip(shape, cuts(shape, spec), strict=True))
@@ -164,15 +164,15 @@ def took_axes_by_place(shape, spec, axis_sizes):
 
 @shard_shape.mistake
 def stopped_with_the_spec(shape, spec, axis_sizes):
-    """The result has fewer dimensions than the array. A spec may be shorter than the shape: what does it say about
-    the dimensions it does not mention?"""
+    """The result has fewer dimensions than the array. A spec can be shorter than the shape. What does it say about
+    the dimensions that it doesn't mention?"""
     return _divided(shape, spec, lambda axes: math.prod(axis_sizes[a] for a in axes))[: len(spec)]
 
 
 @shard_shape.mistake
 def looked_none_up(shape, spec, axis_sizes):
-    """None was looked up as if it were an axis. It is a placeholder: this dimension is not cut, and the entries after
-    it keep their place."""
+    """None was looked up as if it were an axis. It is a placeholder, so that the entries after it keep their
+    position. Into how many parts does it split its dimension?"""
     return tuple(
         n // (axis_sizes[e] if not isinstance(e, tuple) else math.prod(axis_sizes[a] for a in e))
         for n, e in itertools.zip_longest(shape, spec)
@@ -181,36 +181,43 @@ def looked_none_up(shape, spec, axis_sizes):
 
 @shard_shape.mistake
 def lengths_as_floats(shape, spec, axis_sizes):
-    """The numbers are right, and they are floats: `/` gives 16.0, and no array has 16.0 rows. Which division of Python
-    gives a whole number?"""
+    """The values are correct, but they are floats: `/` gives 16.0, and no array has 16.0 rows. Which division in
+    Python gives a whole number?"""
     due = _shard_shape(shape, spec, axis_sizes)
     return tuple(n if n == length else float(n) for n, length in zip(due, shape, strict=True))
 
 
 @shard_shape.mistake
+def all_lengths_as_floats(shape, spec, axis_sizes):
+    """The values are correct, but all of them are floats, because `/` always returns one. Which division in Python
+    returns a whole number?"""
+    return tuple(map(float, _shard_shape(shape, spec, axis_sizes)))
+
+
+@shard_shape.mistake
 def cut_in_the_order_of_the_mesh(shape, spec, axis_sizes):
-    """The first dimension was cut by the first axis of the mesh, and so on, whatever the spec says. Which axes cut a
-    dimension is what the spec is for."""
+    """The first dimension is divided by the first axis of the mesh, and so on, whatever the spec says. Where does
+    the spec say which axes split a dimension?"""
     return tuple(length // size for length, size in zip(shape, axis_sizes.values(), strict=False))
 
 
 @shard_shape.mistake
 def sizes_of_the_notebooks_mesh(shape, spec, axis_sizes):
-    """Here x counts for four devices, and y for two, as on the notebook's mesh. `axis_sizes` tells how many there are
-    in this one."""
+    """Here x counts as four devices and y as two, as on the notebook's mesh. Which argument says how many there are
+    on this one?"""
     return _axis_by_axis(shape, spec, {"x": 4, "y": 2})
 
 
 @shard_shape.mistake
 def asked_the_notebooks_mesh(shape, spec, axis_sizes):
-    """So it is on the notebook's mesh: four devices along x, two along y. Did you ask JAX about that one? `axis_sizes`
-    tells how many there are in this one, and what its axes are called."""
+    """This is the shape on the notebook's mesh, with four devices along x and two along y. Which argument has the
+    names and sizes of this mesh?"""
     return NamedSharding(make_mesh(MESH), spec).shard_shape(tuple(shape))
 
 
 @shard_shape.mistake
 def counted_parts(shape, spec, axis_sizes):
-    """That is into how many parts each dimension is cut. Asked for is how long one of these parts is."""
+    """This is the number of parts of each dimension. How long is one of these parts?"""
     return tuple(math.prod(axis_sizes[a] for a in axes) for axes in cuts(shape, spec))
 
 
@@ -282,8 +289,8 @@ def _part(sizes: Mapping[str, int]):
 
 @shard_table.mistake
 def dealt_blocks_out_in_order(shape, spec, mesh):
-    """The blocks are dealt out to the devices one after the other. What a device holds follows from its *place in the
-    mesh*, axis by axis: devices that differ only along an axis that the spec does not name hold the same block."""
+    """The blocks are assigned to the devices one after the other. But what a device holds follows from its
+    *position in the mesh*, axis by axis. Which devices hold the same block?"""
     counts = [math.prod(mesh.shape[a] for a in axes) for axes in cuts(shape, spec)]
     steps = [n // count for n, count in zip(shape, counts, strict=True)]
     held = {}
@@ -295,38 +302,38 @@ def dealt_blocks_out_in_order(shape, spec, mesh):
 
 @shard_table.mistake
 def read_tuples_backwards(shape, spec, mesh):
-    """In an entry such as `("x", "y")` the axes were read from the wrong end. They count like the digits of a number:
-    when one goes up by one row block, which axis has moved, the first or the last?"""
+    """In an entry such as `("x", "y")`, the axes were read from the wrong end. They count like the digits of a
+    number. From one row block to the next, which axis changes, the first or the last?"""
     part = _part(mesh.shape)
     return _table(shape, spec, mesh, lambda place, n, axes: part(place, n, axes[::-1]))
 
 
 @shard_table.mistake
 def took_mesh_axes_in_order(shape, spec, mesh):
-    """Dimension 0, where one axis cuts it, is cut over the mesh's first axis here, dimension 1 over its second,
-    whichever the spec names. Its entries name the axes: which entry belongs to which dimension?"""
+    """If a single axis splits dimension 0, it is split over the mesh's first axis here, and dimension 1 over the
+    second, whichever axis the spec names. Which entry of the spec belongs to which dimension?"""
     by_place = P(*(mesh.axis_names[k] if isinstance(entry, str) else entry for k, entry in enumerate(spec)))
     return _table(shape, by_place, mesh, _part(mesh.shape))
 
 
 @shard_table.mistake
 def forgot_whole_dimensions(shape, spec, mesh):
-    """Some devices have fewer slices than the array has dimensions. A dimension that the spec does not
-    mention is whole on every device, and needs a slice too."""
+    """Some devices have fewer slices than the array has dimensions. A dimension that the spec doesn't mention needs
+    a slice too. Which part of it does every device hold?"""
     return {device: parts[: len(spec)] for device, parts in _table(shape, spec, mesh, _part(mesh.shape)).items()}
 
 
 @shard_table.mistake
 def started_every_block_at_zero(shape, spec, mesh):
-    """The blocks have the right size, but all of them start at 0, so that every device holds the same corner. Where
-    does the block of the device at place 2 along the axis start?"""
+    """The blocks have the right size, but all of them start at 0, so every device holds the same corner. Where does
+    the block of the device at index 2 along the axis start?"""
     part = _part(mesh.shape)
     return _table(shape, spec, mesh, lambda place, n, axes: part(dict.fromkeys(place, 0), n, axes))
 
 
 @shard_table.mistake
 def gave_start_and_length(shape, spec, mesh):
-    """The second number of a slice is where it *stops*, not how long it is: `slice(4, 8)` takes four rows."""
+    """The second number of each slice is the length of the block. Which elements does `slice(4, 8)` take?"""
     part = _part(mesh.shape)
 
     def start_and_length(place, length, axes):
@@ -338,8 +345,8 @@ def gave_start_and_length(shape, spec, mesh):
 
 @shard_table.mistake
 def stopped_at_the_last_entry(shape, spec, mesh):
-    """Every slice ends one entry too early. A slice names the first entry that it takes, and the first that it does
-    *not* take: `slice(0, 6)` takes six."""
+    """Every slice ends one element too early. A slice names the first element that it takes, and the first that it
+    does *not* take. How many elements does `slice(0, 6)` take?"""
     part = _part(mesh.shape)
 
     def up_to_the_last(place, length, axes):
@@ -351,16 +358,16 @@ def stopped_at_the_last_entry(shape, spec, mesh):
 
 @shard_table.mistake
 def took_the_place_for_the_number(shape, spec, mesh):
-    """The slices are right, place by place, but on this mesh the devices do not stand in the order of their numbers.
-    `mesh.devices` says which device stands at which place; its number is `device.id`."""
+    """The slices are correct for each position in the mesh, but the devices of this mesh aren't in ID order. What
+    does `mesh.devices` hold at each position?"""
     right = _table(shape, spec, mesh, _part(mesh.shape))
     return {k: right[device.id] for k, device in enumerate(mesh.devices.flat)}
 
 
 @shard_table.mistake
 def keyed_by_the_device_itself(shape, spec, mesh):
-    """The slices are right, but the keys are the devices themselves. Asked for are their numbers, `device.id`: a table
-    of these can be read, and compared with another, without the devices."""
+    """The slices are correct, but the keys are the devices themselves, and the exercise asks for their IDs. Which
+    attribute of a device is its ID?"""
     right = _table(shape, spec, mesh, _part(mesh.shape))
     return {device: right[device.id] for device in mesh.devices.flat}
 
@@ -410,31 +417,31 @@ def _held(shape, itemsize, spec, axis_sizes):
 
 @bytes_held.mistake
 def forgot_the_copies(shape, itemsize, spec, axis_sizes):
-    """The total is that of the array, counted once (`array.nbytes` gives the same). But all devices together hold more
-    than that: along an axis that the spec does not name they hold copies."""
+    """The total is the array, counted once (`array.nbytes` is the same number). All devices together can hold more
+    than that. What do devices hold that differ only along an axis that the spec doesn't name?"""
     one, left = _held(shape, itemsize, spec, axis_sizes)
     return one, math.prod(shape) * itemsize, math.prod(left)
 
 
 @bytes_held.mistake
 def divided_among_all(shape, itemsize, spec, axis_sizes):
-    """So much would be on a device if all of them shared the array. Only the axes that the spec names cut it; the
-    others give copies."""
+    """This is what each device would hold if all of them shared the array. Only the axes that the spec names split
+    it. What do the others do?"""
     devices, whole = math.prod(axis_sizes.values()), math.prod(shape) * itemsize
     return whole // devices, whole, 1
 
 
 @bytes_held.mistake
 def counted_entries(shape, itemsize, spec, axis_sizes):
-    """The first two numbers count entries of the array. Asked for are bytes: what does `itemsize` say, and which of the
-    three numbers does it change?"""
+    """The first two numbers count elements of the array, and the exercise asks for bytes. What does `itemsize` say,
+    and which of the three numbers does it change?"""
     one, left = _held(shape, 1, spec, axis_sizes)
     return one, one * math.prod(axis_sizes.values()), math.prod(left)
 
 
 @bytes_held.mistake
 def counted_the_axes_left_out(shape, itemsize, spec, axis_sizes):
-    """The bytes are right. For the copies, did you count the *axes* that the spec leaves out? How many devices stand
+    """The bytes are correct. The last number counts the *axes* that the spec leaves out. How many devices are there
     along these axes?"""
     one, left = _held(shape, itemsize, spec, axis_sizes)
     return one, one * math.prod(axis_sizes.values()), len(left) or 1
@@ -442,24 +449,32 @@ def counted_the_axes_left_out(shape, itemsize, spec, axis_sizes):
 
 @bytes_held.mistake
 def added_the_axes_left_out(shape, itemsize, spec, axis_sizes):
-    """The bytes are right. The last number is the *sum* of the sizes of the axes that the spec leaves out. With two
-    such axes, how many devices hold one block?"""
+    """The bytes are correct. The last number is the *sum* of the sizes of the axes that the spec leaves out. With
+    two such axes, how many devices hold the same block?"""
     one, left = _held(shape, itemsize, spec, axis_sizes)
     return one, one * math.prod(axis_sizes.values()), sum(left) or 1
 
 
 @bytes_held.mistake
 def counted_the_others(shape, itemsize, spec, axis_sizes):
-    """The bytes are right. The last number is one too small: did you count the *other* devices that hold a block? The
-    one that you began with holds it, too."""
+    """The bytes are correct. The last number is one too small, as if it counted only the *other* devices that hold
+    a block. Does the device itself hold the block?"""
     one, left = _held(shape, itemsize, spec, axis_sizes)
     return one, one * math.prod(axis_sizes.values()), math.prod(left) - 1
 
 
 @bytes_held.mistake
+def counted_all_devices(shape, itemsize, spec, axis_sizes):
+    """The bytes are correct. The last number is the number of all devices. Do all of them hold the same block?"""
+    one, _ = _held(shape, itemsize, spec, axis_sizes)
+    devices = math.prod(axis_sizes.values())
+    return one, one * devices, devices
+
+
+@bytes_held.mistake
 def counted_the_blocks(shape, itemsize, spec, axis_sizes):
-    """The bytes are right. The last number is how many *different* blocks there are; asked for is how many devices
-    hold each of them."""
+    """The bytes are correct. The last number is how many *different* blocks there are. How many devices hold each
+    of them?"""
     one, left = _held(shape, itemsize, spec, axis_sizes)
     devices = math.prod(axis_sizes.values())
     return one, one * devices, devices // math.prod(left)
@@ -514,51 +529,52 @@ def _in_order(entries):
 
 @count_shardings.mistake
 def forgot_the_order(rank, axes):
-    """So many choices there are where each axis chooses a dimension, or none. But where two axes cut the same dimension
-    their order matters: `P(("x", "y"))` and `P(("y", "x"))` give some devices different rows."""
+    """This is the number of choices if each axis chooses a dimension, or none. But if two axes split the same
+    dimension, their order matters: `P(("x", "y"))` and `P(("y", "x"))` give some devices different rows. How many
+    orders do two axes have?"""
     return (rank + 1) ** axes
 
 
 @count_shardings.mistake
 def let_dimensions_choose(rank, axes):
-    """So many there are if every dimension chooses an axis, or none. Then two dimensions may choose the same axis,
-    which JAX refuses, and no dimension can have two. Let the *axes* choose: how many dimensions can an axis cut?"""
+    """This is the number of choices if every dimension chooses an axis, or none. Then two dimensions can choose the
+    same axis, which JAX refuses, and no dimension can have two. How many choices does each *axis* have?"""
     return (axes + 1) ** rank
 
 
 @count_shardings.mistake
 def multiplied_dimensions_and_axes(rank, axes):
-    """Dimensions times axes counts the layouts in which exactly one axis cuts something. Several axes may cut, each its
-    own dimension or the same one, and an axis may cut nothing."""
+    """Dimensions times axes counts the shardings in which exactly one axis splits something. Can several axes split
+    something, or none?"""
     return rank * axes
 
 
 @count_shardings.mistake
 def made_every_axis_cut(rank, axes):
-    """So many choices there are where each axis must choose a dimension. It may also cut none: then the devices along
-    it hold copies."""
+    """This is the number of choices if each axis has to split a dimension. What do the devices along an axis hold
+    if it splits none?"""
     return rank**axes
 
 
 @count_shardings.mistake
 def ordered_what_cuts_nothing(rank, axes):
-    """The axes that cut nothing were counted in every order, too. Order matters among axes that cut the same dimension:
-    why does it not matter among those that cut none?"""
+    """The axes that split nothing were counted in every order, too. Order matters among axes that split the same
+    dimension. Why doesn't it matter among those that split none?"""
     choices = itertools.product(range(rank + 1), repeat=axes)
     return sum(math.prod(math.factorial(choice.count(k)) for k in range(rank + 1)) for choice in choices)
 
 
 @count_shardings.mistake
 def left_out_tuples(rank, axes):
-    """These are the layouts in which a dimension is cut by one axis at most. What about entries such as
-    `("x", "y")`?"""
+    """These are the shardings in which at most one axis splits each dimension. What about entries such as `("x",
+    "y")`?"""
     return _counted(rank, axes, lambda entries: all(len(e) < 2 for e in entries))
 
 
 @count_shardings.mistake
 def put_tuples_only_first(rank, axes):
-    """So many there are if only the first dimension may have several axes, and in one order. The other dimensions can
-    be cut over several axes just as well."""
+    """This is the number if only the first dimension can have several axes, in one order. Which other dimensions
+    can be split over several axes?"""
     return _counted(rank, axes, lambda entries: all(len(e) < 2 for e in entries[1:]) and _in_order(entries))
 
 
@@ -571,7 +587,7 @@ def _assembled(array):
         block = np.asarray(shard.data)
         other = first.setdefault(str(shard.index), shard)
         if not np.array_equal(other.data, block):
-            raise ValueError(f"devices {other.device.id} and {shard.device.id} should hold the same block, and do not")
+            raise ValueError(f"devices {other.device.id} and {shard.device.id} should hold the same block, but don't")
         whole[shard.index] = block
     return whole
 
@@ -632,24 +648,23 @@ def _put_together(array, differ=lambda one, other: False):
 
 @assemble.mistake
 def kept_the_last_copy(array):
-    """The blocks are where they belong, and of several copies the last one is kept, whether or not they agree: no error
-    is raised. (To print one stops nobody.) Before you write a block: has another device already given this part, and is
-    it the same?"""
+    """The blocks are in the correct positions, and of several replicas the last one is kept, whether or not they
+    agree. No error is raised (printing one isn't enough). Before a block is written, has another device already
+    provided this part, and is it the same?"""
     return _put_together(array)
 
 
 @assemble.mistake
 def trusted_numpy(array):
-    """An array that claims copies may hold different ones, and nobody was stopped by that here. `np.asarray` does not
-    look: it reads one copy of each block. Compare all entries of `array.addressable_shards`, and raise where they
-    differ."""
+    """An array that claims to be replicated can hold different values, and this function doesn't notice.
+    `np.asarray` reads a single replica of each block. Which attribute of the array has all of them?"""
     return np.asarray(array)
 
 
 @assemble.mistake
 def averaged_the_copies(array):
-    """The copies of a block were averaged. Copies that are equal need no mean, and where they differ the mean is a
-    number that no device holds: stop with a ValueError instead."""
+    """The replicas of a block were averaged. If they are equal, that changes nothing. If they differ, the mean is a
+    value that no device holds. What should happen instead?"""
     held: dict[str, list] = {}
     for shard in array.addressable_shards:
         held.setdefault(str(shard.index), []).append((shard.index, np.asarray(shard.data)))
@@ -661,22 +676,23 @@ def averaged_the_copies(array):
 
 @assemble.mistake
 def compared_sums(array):
-    """Two copies went through although entries of the one have changed places. Did you compare their sums, or only some
-    of their entries? Compare them entry by entry."""
+    """Two replicas passed although elements of one of them are in a different order. That happens if only their
+    sums, or some of their elements, are compared. Which function compares all elements?"""
     return _put_together(array, lambda one, other: one.sum() != other.sum())
 
 
 @assemble.mistake
 def checked_whole_copies_only(array):
-    """Copies that differ are noticed only where every device holds the whole array. Under `P("x")` there are copies
-    too: those devices that differ only along y hold the same rows."""
+    """Replicas that differ are noticed only if every device holds the full array. With `P("x")` there are replicas
+    too. Which devices hold the same rows?"""
     return _put_together(array, lambda one, other: array.is_fully_replicated and not np.array_equal(one, other))
 
 
 @assemble.mistake
 def compared_with_the_shard_before(array):
-    """A ValueError came where no copies differ. Did you compare different blocks of the array? Two shards should be the
-    same where their `index` is the same: which of the shards before has to be compared with this one?"""
+    """The function raised a ValueError although no replicas differ, because it compared different blocks of the
+    array. Two shards should be the same if their `index` is the same. Which of the earlier shards has to be
+    compared with this one?"""
     whole, before = np.empty(array.shape, array.dtype), None
     for shard in array.addressable_shards:
         if before is not None and not np.array_equal(before, shard.data):
@@ -687,8 +703,8 @@ def compared_with_the_shard_before(array):
 
 @assemble.mistake
 def near_is_enough(array):
-    """Copies that differ by a rounding were let pass, as `np.allclose` does. Copies of a block have the same bits:
-    which function compares exactly?"""
+    """Replicas that differ by a rounding error passed, as with `np.allclose`. Replicas of a block have the same
+    bits. Which function compares exactly?"""
     whole, first = np.empty(array.shape, array.dtype), {}
     for shard in array.addressable_shards:
         if not np.allclose(first.setdefault(str(shard.index), shard).data, shard.data):
@@ -699,9 +715,8 @@ def near_is_enough(array):
 
 @assemble.mistake
 def compared_neighbours_only(array):
-    """Under `P(None, "y")` copies are on devices 0, 2, 4 and 6, no two of them neighbours in the list, and one that
-    differs was not noticed. Did you compare a shard with the one before it alone? Which shards before have the same
-    `index`?"""
+    """With `P(None, "y")`, the replicas are on devices 0, 2, 4, and 6, so no two of them are neighbors in the list,
+    and one that differs wasn't noticed. Which earlier shards have the same `index`?"""
     whole, before = np.empty(array.shape, array.dtype), None
     for shard in array.addressable_shards:
         if before is not None and before.index == shard.index and not np.array_equal(before.data, shard.data):
@@ -712,15 +727,15 @@ def compared_neighbours_only(array):
 
 @assemble.mistake
 def stacked_in_the_order_of_devices(array):
-    """The blocks were put one under the other, in the order of devices. Columns may be cut too, and copies come more
-    than once. Where a block belongs stands in `shard.index`."""
+    """The blocks were concatenated, in the order of the devices. Columns can be split too, and replicas occur more
+    than once. Which attribute of a shard says where its block belongs?"""
     return np.concatenate([np.asarray(shard.data) for shard in array.addressable_shards])
 
 
 @assemble.mistake
 def added_copies_up(array):
-    """Every block was *added* where it belongs, so that entries with several copies are counted several times. A copy
-    is the same value again, not a part of a sum."""
+    """Every block was *added* where it belongs, so elements with several replicas are counted several times. Is a
+    replica a partial sum, or the same value again?"""
     whole = np.zeros(array.shape, array.dtype)
     for shard in array.addressable_shards:
         whole[shard.index] += np.asarray(shard.data)
@@ -729,15 +744,15 @@ def added_copies_up(array):
 
 @assemble.mistake
 def in_numpys_own_dtype(array):
-    """The numbers are right, but not their type: `np.zeros` and `np.empty` make float64 unless they are told. Which
-    dtype has the array?"""
+    """The values are correct, but not their type: `np.zeros` and `np.empty` create float64 by default. Which dtype
+    does the array have?"""
     return _assembled(array).astype(np.float64)
 
 
 @assemble.mistake
 def took_zero_for_not_written(array):
-    """A copy that differs was not noticed where the other one is all zeros. Did you take zeros for a part that nobody
-    has given yet? A block may hold zeros: how else can you remember which parts have been written?"""
+    """A replica that differs wasn't noticed if the other one is all zeros. That happens if zeros stand for a part
+    that isn't written yet. How else can the function remember which parts have been written?"""
     whole = np.zeros(array.shape, array.dtype)
     for shard in array.addressable_shards:
         if whole[shard.index].any() and not np.array_equal(whole[shard.index], shard.data):

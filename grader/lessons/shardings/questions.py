@@ -1,4 +1,4 @@
-"""§ 1, 3–6, 9, the tables: answered by doing the experiment."""
+"""§ 4, 6–9, the tables: answered by doing the experiment."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ ATTRIBUTES: dict[str, Callable[[jax.Array, jax.Array], object]] = {
 }
 
 ATTRIBUTES_ASKS = {
-    "len(": "All devices of the mesh hold something of this array, be it a copy. How many are they?",
-    "sharded.shape": "The shape of the array is that of the whole.",
-    "data.shape": "Which entry of the spec belongs to which dimension, and into how many parts does that axis cut it?",
-    "is_fully": "Does every device hold the whole array?",
+    "len(": "All devices of the mesh hold something of this array, even if it is a replica. How many devices is that?",
+    "sharded.shape": "The shape of the array is that of the full array.",
+    "data.shape": "Which entry belongs to which dimension, and into how many parts does that axis split it?",
+    "is_fully": "Does every device hold the full array?",
 }
 attributes = TableExercise(
     "attributes", points=2, reference=lambda expression: ATTRIBUTES[expression](**_arrays()), questions=ATTRIBUTES_ASKS
@@ -57,39 +57,41 @@ attributes.rows(ATTRIBUTES, argument="expression")
 
 @attributes.mistake
 def counted_blocks_for_devices(expression):
-    """There are two *different* blocks. But along x, which the spec does not name, every device has a copy: how
+    """There are two *different* blocks. But every device along x, which the spec doesn't name, holds a replica. How
     many devices hold something, and how many shards does the array have?"""
     return 2 if expression in ("len(sharded.devices())", "len(sharded.addressable_shards)") else None
 
 
 @attributes.mistake
 def took_the_block_for_the_array(expression):
-    """`sharded` is the whole array: its shape does not depend on its sharding. A *shard* has the shape of a block."""
+    """That is the shape of a *shard*. `sharded` is the full array. Does its shape depend on its sharding?"""
     return (8, 8) if expression == "sharded.shape" else None
 
 
 @attributes.mistake
 def took_the_array_for_the_block(expression):
-    """That is the shape of the whole array. Its rows are cut over y, so device 5 holds only some of them."""
+    """That is the shape of the full array. Its rows are split over y. How many of them does device 5 hold?"""
     return SHAPE if expression.endswith(".data.shape") else None
 
 
 @attributes.mistake
 def divided_rows_by_the_devices(expression):
-    """So many rows it would be with a cut over all eight devices. `P("y")` names one axis, and y has two devices."""
+    """That would be the number of rows if all eight devices split them. `P("y")` names one axis. How many devices
+    does y have?"""
     return (2, 8) if expression.endswith(".data.shape") else None
 
 
 @attributes.mistake
 def divided_rows_by_the_other_axis(expression):
-    """So many rows it would be with a cut over the 4 devices along x. `P("y")` names y: how many devices stand along
-    that axis?"""
+    """That would be the number of rows if the four devices along x split them. `P("y")` names y. How many devices
+    are there along that axis?"""
     return (4, 8) if expression.endswith(".data.shape") else None
 
 
 @attributes.mistake
 def called_some_copies_full(expression):
-    """There are copies, but no device holds *all* of the array. Fully replicated means exactly that."""
+    """There are replicas, but they are replicas of one half. What does every device of a fully replicated array
+    hold?"""
     return True if expression == "sharded.is_fully_replicated" else None
 
 
@@ -125,9 +127,9 @@ def _devices(grid):
 
 
 DRAW_IT_ASKS = {
-    "": "Take the dimensions one by one: which axes does its entry of the spec name? So many parts has "
-    "the picture there, rows downwards and columns to the right, and in a tuple the first axis "
-    "counts slowest. Devices that differ along no named axis share a block.",
+    "": "Take the dimensions one by one. Which axes does the entry name? The picture has as many parts there, rows "
+    "from top to bottom and columns from left to right. In a tuple, the first axis changes slowest. Devices that "
+    "differ along no named axis share a block.",
 }
 draw_it = TableExercise("draw_it", points=3, reference=_grid, same=_same_grid, questions=DRAW_IT_ASKS)
 draw_it.rows(DRAWN, argument="spec")
@@ -146,50 +148,50 @@ def _of_the_picture(value, spec):
         return ""
     if (size := (len(rows), len(rows[0]))) != (len(due), len(due[0])):
         rows_of, columns_of = (f"{n} part{'s' * (n > 1)}" for n in size)
-        return f"This picture cuts the rows into {rows_of}, and the columns into {columns_of}. What does the spec say?"
+        return f"This picture has {rows_of} down and {columns_of} across. What does the spec say?"
     places = list(zip(itertools.chain(*rows), itertools.chain(*due), strict=True))
     if all(set(found) <= set(wanted) for found, wanted in places):
-        return "Whoever stands in this picture is in the right part, but devices are missing. Which hold the same?"
+        return "Every device in this picture is in the correct part, but some are missing. Which devices hold the same?"
     if right := sorted(device for found, wanted in places for device in wanted if device in found):
         told = numbered("device", right)
         are = "are" if len(right) > 1 else "is"
-        return f"The parts are as many as they should be. Only {told} {are} in the right one."
-    return "The parts are as many as they should be, and no device is in its own."
+        return f"The number of parts is correct. Only {told} {are} in the correct one."
+    return "The number of parts is correct, but no device is in the correct one."
 
 
 @draw_it.mistake
 def gave_copies_other_columns(spec):
-    """This picture cuts a dimension that the spec leaves whole. Devices that differ only along an axis that is not
-    named hold *copies* of one block: several numbers stand in it."""
+    """This picture splits a dimension that the spec doesn't split. Devices that differ only along an axis that
+    isn't named hold replicas of one block. Which devices share a block here?"""
     return [[0, 1], [2, 3], [4, 5], [6, 7]] if spec == "P(None, 'y')" else None
 
 
 @draw_it.mistake
 def forgot_the_brackets_of_a_row(spec):
-    """As it stands, each inner bracket is a *row of blocks*, with one device in each block. Along the axis that the
-    spec does not name devices hold copies of one block, so several numbers stand in it. If your brackets were meant as
-    blocks, put one more pair around each row of them: a picture is a list of rows, and a row is a list of blocks."""
+    """In this answer, each inner bracket is a *row of blocks* with one device in each block. A picture is a list of
+    rows, a row is a list of blocks, and a block has all devices that hold it. Is a pair of brackets around each row
+    missing?"""
     return {"P('x')": [[0, 1], [2, 3], [4, 5], [6, 7]], "P(None, 'y')": [[0, 2, 4, 6], [1, 3, 5, 7]]}.get(spec)
 
 
 @draw_it.mistake
 def counted_through_the_picture(spec):
-    """The grid of blocks has the right shape, but the devices were numbered along it, row by row. Device 1 differs from
-    device 0 along y. Which dimension does y cut here, and so where does device 1 stand?"""
+    """The grid of blocks has the right shape, but the devices are numbered through it, row by row. Device 1 differs
+    from device 0 along y. Which dimension does y split here?"""
     return [[0, 1, 2, 3], [4, 5, 6, 7]] if spec == "P('y', 'x')" else None
 
 
 @draw_it.mistake
 def ignored_the_order_of_the_entries(spec):
-    """That is the picture of `P("x", "y")`. The order of the entries matters: the first belongs to the rows. Over which
-    axis are the rows cut here, and how many devices has it?"""
+    """That is the picture of `P("x", "y")`. The order of the entries matters: the first belongs to the rows. Which
+    axis splits the rows here, and how many devices does it have?"""
     return [[0, 1], [2, 3], [4, 5], [6, 7]] if spec == "P('y', 'x')" else None
 
 
 @draw_it.mistake
 def cut_the_rows_instead(spec):
-    """This picture cuts the rows. The first entry is None, a placeholder: the rows stay whole, and the second entry
-    cuts the columns."""
+    """This picture splits the rows. The first entry is None, a placeholder. Which dimension does the second entry
+    split?"""
     return {
         "P(None, 'y')": [[[0, 2, 4, 6]], [[1, 3, 5, 7]]],
         "P(None, ('y', 'x'))": [[k] for k in (0, 2, 4, 6, 1, 3, 5, 7)],
@@ -198,15 +200,15 @@ def cut_the_rows_instead(spec):
 
 @draw_it.mistake
 def cut_over_the_axis_not_named(spec):
-    """Here the *other* axis cuts. Devices along the axis that is named hold different blocks; devices along the other
-    one hold the same. Devices 0 and 1 differ along y: do they hold the same block?"""
+    """Here the *other* axis splits the array. Devices along the named axis hold different blocks, and devices along
+    the other one hold the same. Devices 0 and 1 differ along y. Do they hold the same block?"""
     return {"P('x')": [[[0, 2, 4, 6]], [[1, 3, 5, 7]]], "P(None, 'y')": [[[0, 1], [2, 3], [4, 5], [6, 7]]]}.get(spec)
 
 
 @draw_it.mistake
 def cut_each_dimension_once(spec):
-    """The tuple stands in *one* place of the spec, so both axes cut the same dimension, into eight parts; the other
-    dimension stays whole."""
+    """The tuple is *one* entry of the spec, so both axes split the same dimension. Into how many parts do they
+    split it, and what happens to the other dimension?"""
     return {"P(('x', 'y'))": [[0, 1], [2, 3], [4, 5], [6, 7]], "P(None, ('y', 'x'))": [[0, 2, 4, 6], [1, 3, 5, 7]]}.get(
         spec
     )
@@ -214,15 +216,15 @@ def cut_each_dimension_once(spec):
 
 @draw_it.mistake
 def read_the_tuple_backwards(spec):
-    """The blocks are right and stand in another order. The axes of a tuple count like digits: neighbouring blocks
-    differ along the *last* axis named."""
+    """The blocks are correct, but in a different order. The axes of a tuple count like digits. Along which axis do
+    neighboring blocks differ?"""
     return {"P(('x', 'y'))": [[k] for k in (0, 2, 4, 6, 1, 3, 5, 7)], "P(None, ('y', 'x'))": [list(range(8))]}.get(spec)
 
 
 @draw_it.mistake
 def listed_blocks_by_device(spec):
-    """So the *blocks* are, in the order of the devices: device 0 holds block 0, device 1 holds block 4. The picture is
-    asked for the other way round, the devices in the order of the blocks: who holds block 1?"""
+    """This lists the *blocks* in the order of the devices: device 0 holds block 0, and device 1 holds block 4. The
+    picture lists the devices in the order of the blocks. Which device holds block 1?"""
     return [[0, 4, 1, 5, 2, 6, 3, 7]] if spec == "P(None, ('y', 'x'))" else None
 
 
@@ -249,9 +251,10 @@ MEMORY: dict[str, Callable[[], float]] = {
 }
 
 MEMORY_ASKS = {
-    "on one device": "How many entries has the array, how many bytes does one of this dtype take, and into how many "
-    "parts do the axes that the spec names cut it? In which unit is it asked for?",
-    "on all": "What one device holds, times the number of all devices: copies count. In which unit is it asked for?",
+    "on one device": "How many elements does the array have, how many bytes does each take, and into how many parts do "
+    "the axes that the spec names split it? Which unit does the row ask for?",
+    "on all": "Multiply what one device holds by the number of all devices, because replicas count. Which unit does "
+    "the row ask for?",
 }
 memory = TableExercise("memory", points=2, reference=lambda question: MEMORY[question](), questions=MEMORY_ASKS)
 memory.rows(MEMORY, argument="question")
@@ -265,31 +268,32 @@ def _of_the_memory(value, question):
     if not isinstance(value, (int, float)) or isinstance(value, bool) or value <= 0:
         return ""
     if "one device" in question and (parts := whole / (value * unit)) in TOLD_PARTS:
-        return f"With so much on a device, {name} would be cut into {int(parts)} parts. How many are there?"
+        return f"With that much on a device, {name} would have {int(parts)} parts. How many does it have?"
     if "one device" in question and parts == 1:
-        return f"That is all of {name}, cut into no parts. Which axes does the spec name?"
+        return f"That is all of {name}, as if nothing were split. Which axes does the spec name?"
     if "all devices" in question and (times := value * unit / whole) in TOLD_PARTS:
-        return f"That is {int(times)} times {name}, as if there were so many copies of all of it. How many are there?"
+        return f"That is {int(times)} times {name}, as if it had that many replicas. How many are there?"
     return ""
 
 
 @memory.mistake
 def counted_one_copy(question):
-    """That is the array itself, counted once. Along an axis that the spec does not name every device holds a copy, and
-    a copy takes memory."""
+    """That is the array itself, counted once. Along an axis that the spec doesn't name, every device holds a
+    replica. How many replicas are there?"""
     return 256 if "all devices" in question else None
 
 
 @memory.mistake
 def shared_out_among_all(question):
-    """So much it would be if all devices shared the array. Only the axes named in the spec cut it."""
+    """This is what each device would hold if all devices shared the array. Which axes does the spec name, and how
+    many devices do they have?"""
     return {"w as P('x'): MiB on one device": 32, "q as P(('x', 'y')): bytes on one device": 8192}.get(question)
 
 
 @memory.mistake
 def cut_over_the_first_axis_only(question):
-    """That is as much as with a cut over x alone. Here y is named as well: into how many parts do both axes cut it
-    together? And how many bytes does one of its entries take?"""
+    """That is the size if only x splits the array. Here y is named as well. Into how many parts do both axes split
+    it together, and how many bytes does one of its elements take?"""
     return {
         "w as P('x', 'y'): MiB on one device": 64,
         "q as P(('x', 'y')): bytes on one device": 131072,
@@ -299,22 +303,21 @@ def cut_over_the_first_axis_only(question):
 
 @memory.mistake
 def forgot_four_bytes(question):
-    """There are as many *entries*, in the same unit. `w` is float32: how many bytes are 32 bits, and so how much memory
-    does each of its entries take?"""
+    """That is the number of *elements*, in the same unit. `w` is float32. How many bytes are 32 bits?"""
     return MEMORY[question]() / 4 if question.startswith("w") else None
 
 
 @memory.mistake
 def took_four_bytes_for_int8(question):
-    """So much it would be with four bytes an entry, as float32 or int32 have. What does the 8 in int8 count, and how
-    many bytes is that?"""
+    """That is the size with four bytes per element, as in float32 or int32. How many bits does an int8 have, and
+    how many bytes is that?"""
     return MEMORY[question]() * 4 if question.startswith("q") else None
 
 
 @memory.mistake
 def took_a_megabyte_for_a_mebibyte(question):
-    """In megabytes, MB, of a million bytes it would be so much. A mebibyte, MiB, is 1024 · 1024 bytes, and with lengths
-    that are powers of two it comes out whole."""
+    """That is the size in megabytes (MB) of a million bytes. A mebibyte (MiB) is 1024 · 1024 bytes. How many of
+    those is it?"""
     return MEMORY[question]() * MEBI / 1e6 if "MiB" in question else None
 
 
@@ -336,10 +339,8 @@ def _lies_as(spec: P) -> Callable[[Blocks], bool]:
 
 CARDS: dict[str, Callable[[Blocks], bool]] = {
     "two whole rows each": lambda held: all(_extent(held, k)[1] == (0, 8) and held.entries == 16 for k in range(8)),
-    "column blocks, two devices each": lambda held: _extent(held, 0)[0] == (0, 16) and len(_copies(held, 0)) == 2,
     "copies in pairs: 0-1, 2-3, 4-5, 6-7": lambda held: all(_copies(held, k) == [k, k + 1] for k in (0, 2, 4, 6)),
     "even devices: left half, odd devices: right half": _lies_as(P(None, "y")),
-    "device 1: rows 8 and 9, whole": lambda held: _extent(held, 1) == ((8, 10), (0, 8)),
     "picture": _lies_as(P(None, ("y", "x"))),
 }
 
@@ -357,7 +358,7 @@ def _as_good(one, other, card):
 def _spec(given) -> P:
     """The answer as a spec. Raises ValueError for what JAX would refuse, such as an axis used twice."""
     if isinstance(given, str):
-        raise ValueError("a text is no spec")
+        raise ValueError("a string isn't a spec")
     return NamedSharding(make_mesh(MESH), P(*given)).spec
 
 
@@ -365,12 +366,32 @@ choose_spec = TableExercise("choose_spec", points=4, reference=_fitting, same=_a
 choose_spec.rows(CARDS, argument="card")
 
 
+@choose_spec.stands_for
+def _of_the_spec(value, card):
+    """What device 1 holds with a spec, and which devices hold the same."""
+    try:
+        held = blocks(SHAPE, _spec(value), MESH)
+    except Exception:  # what JAX refuses, it says itself
+        return ""
+    (top, bottom), (left, right) = _extent(held, 1)
+    others = [device for device in _copies(held, 1) if device != 1]
+    shared = (
+        f"as {numbered('device', others)} {'do' if len(others) > 1 else 'does'}"
+        if others
+        else "as no other device does"
+    )
+    return (
+        f"With this spec, device 1 holds rows {top} to {bottom - 1} and columns {left} to {right - 1}, {shared}. "
+        "What does the card say?"
+    )
+
+
 @choose_spec.mistake
 def named_the_other_axis(card):
-    """Here the other axis cuts. Along the axis that a spec names devices hold *different* blocks; along the other they
-    hold the same. Devices 0 and 1 differ along y, devices 0 and 2 along x."""
+    """Here the other axis splits the array. Along an axis that a spec names, devices hold *different* blocks, and
+    along the other one they hold the same. Devices 0 and 1 differ along y, devices 0 and 2 along x. Which of these
+    pairs should hold the same?"""
     return {
-        "column blocks, two devices each": P(None, "y"),
         "copies in pairs: 0-1, 2-3, 4-5, 6-7": P("y"),
         "even devices: left half, odd devices: right half": P(None, "x"),
     }.get(card)
@@ -378,10 +399,10 @@ def named_the_other_axis(card):
 
 @choose_spec.mistake
 def cut_the_other_dimension(card):
-    """The right axis, in the wrong place: the first entry of a spec cuts the rows, the second the columns."""
+    """The axis is correct, but it splits the other dimension. The first entry of a spec splits the rows, and the
+    second the columns. Which dimension should be split here?"""
     return {
         "two whole rows each": P(None, ("x", "y")),
-        "column blocks, two devices each": P("x"),
         "even devices: left half, odd devices: right half": P("y"),
         "picture": P(("y", "x")),
     }.get(card)
@@ -389,37 +410,32 @@ def cut_the_other_dimension(card):
 
 @choose_spec.mistake
 def left_an_axis_out(card):
-    """One axis more has to cut. Count what a device holds under your spec: it is more than the card allows, and there
-    are copies."""
+    """With this spec, a device holds more than the card allows, and there are replicas. Which axis isn't named yet?"""
     return {"two whole rows each": P("x")}.get(card)
 
 
 @choose_spec.mistake
 def cut_both_dimensions(card):
-    """Your spec cuts rows *and* columns, one axis each. If one dimension shall stay whole and there are no copies, both
-    axes have to cut the other one."""
+    """This spec splits rows *and* columns, with one axis each. One dimension should stay unsplit, and there should
+    be no replicas. Which axes have to split the other dimension?"""
     return {
         "two whole rows each": P("x", "y"),
-        "device 1: rows 8 and 9, whole": P("x", "y"),
         "picture": P("x", "y"),
     }.get(card)
 
 
 @choose_spec.mistake
 def took_the_usual_order(card):
-    """Both axes cut the right dimension, in the other order: under this spec device 1 holds the block next to that of
-    device 0. On the card it is half an array away. Which of the axes has to be the slow one?"""
-    return {"device 1: rows 8 and 9, whole": P(("x", "y")), "picture": P(None, ("x", "y"))}.get(card)
+    """Both axes split the correct dimension, but in the other order. With this spec, device 1 holds the block next
+    to that of device 0. On the card, it is half an array away. Which of the axes has to come first?"""
+    return {"picture": P(None, ("x", "y"))}.get(card)
 
 
 @choose_spec.mistake
 def cut_what_should_be_copied(card):
-    """No two devices hold the same under your spec: both axes are named. An axis along which you want copies must not
-    stand in it."""
-    return {
-        "column blocks, two devices each": P(None, ("x", "y")),
-        "copies in pairs: 0-1, 2-3, 4-5, 6-7": P("x", "y"),
-    }.get(card)
+    """With this spec, no two devices hold the same block, because both axes are named. Along which axis should
+    there be replicas?"""
+    return {"copies in pairs: 0-1, 2-3, 4-5, 6-7": P("x", "y")}.get(card)
 
 
 # What JAX refuses. Every row is tried for real, and the error read.
@@ -467,15 +483,15 @@ def _outcome(attempt):
 
 
 STANDS_FOR = {
-    "fine": "It is fine where there are devices enough, every name is an axis of the mesh, none stands twice, there "
-    "are no more entries than dimensions, and everything divides. Which of these does not hold?",
-    "axis used twice": "So it is where one axis stands twice in a spec. Does any stand there twice?",
-    "unknown axis": "So it is where a spec names an axis that the mesh lacks. Which of these names would it be?",
-    "too many entries": "So it is where a spec has more entries than the array has dimensions; a tuple is one "
-    "entry. Count both.",
-    "does not divide": "So it is where a length is no multiple of the devices that cut it. Which length, and by how "
-    "many?",
-    "too few devices": "So it is where a mesh asks for more devices than there are. How many are asked for here?",
+    "fine": "It is fine if there are enough devices, every name is an axis of the mesh and appears only once, there "
+    "are no more entries than dimensions, and everything divides evenly. Which of these isn't true?",
+    "axis used twice": "This happens if an axis appears twice in a spec. Which axis would that be?",
+    "unknown axis": "This happens if a spec names an axis that the mesh doesn't have. Which name would that be?",
+    "too many entries": "This happens if a spec has more entries than the array has dimensions. A tuple is one entry. "
+    "How many of each are there?",
+    "does not divide": "This happens if a length isn't a multiple of the number of devices that split it. Which length "
+    "would that be?",
+    "too few devices": "This happens if a mesh needs more devices than there are. How many does it need here?",
 }
 legal_or_not = TableExercise("legal_or_not", points=3, reference=_outcome, options=STANDS_FOR)
 legal_or_not.rows(ATTEMPTS, argument="attempt")
@@ -487,42 +503,43 @@ def _believed(attempt: str, reason: str, belief: str = FINE) -> str | None:
 
 @legal_or_not.mistake
 def thought_rows_are_padded(attempt):
-    """A dimension has to divide evenly among the devices that cut it. JAX neither pads the last block nor makes it
-    smaller: it refuses. Into how many parts would this spec cut it?"""
+    """A dimension has to divide evenly among the devices that split it. JAX neither pads the last block nor makes
+    it smaller. Into how many parts would this spec split it?"""
     return _believed(attempt, "does not divide")
 
 
 @legal_or_not.mistake
 def thought_twice_means_copies(attempt):
-    """An axis that stands twice does not replicate. Each device would need two numbers for its place along one axis,
-    so JAX refuses: a mesh axis may stand once in a spec."""
+    """An axis that appears twice doesn't replicate. A device has one index along each axis, and it can't say both
+    which rows and which columns the device holds. What does JAX do instead?"""
     return _believed(attempt, "axis used twice")
 
 
 @legal_or_not.mistake
 def thought_extra_entries_are_ignored(attempt):
-    """A spec may have fewer entries than the array has dimensions, but not more. Here the second entry belongs to no
-    dimension, be it a name or None."""
+    """A spec can have fewer entries than the array has dimensions, but not more. Which dimension would the second
+    entry belong to, be it a name or None?"""
     return _believed(attempt, "too many entries")
 
 
 @legal_or_not.mistake
 def thought_unknown_axes_are_ignored(attempt):
-    """The spec names an axis that this mesh does not have. JAX does not pass over it. Which names are in
+    """The spec names an axis that this mesh doesn't have, and JAX doesn't ignore it. Which names are in
     `mesh.axis_names`?"""
     return _believed(attempt, "unknown axis")
 
 
 @legal_or_not.mistake
 def thought_devices_can_be_shared(attempt):
-    """Every place of a mesh needs a device of its own. How many places has this one, and how many devices are there?"""
+    """Every position of a mesh needs its own device. How many positions does this one have, and how many devices
+    are there?"""
     return _believed(attempt, "too few devices")
 
 
 @legal_or_not.mistake
 def divided_by_all_the_devices(attempt):
-    """The length need not divide by eight, only by the size of the axes that cut *this* dimension. Check each dimension
-    against its own entry."""
+    """A length doesn't have to be divisible by eight, but only by the size of the axes that split *this* dimension.
+    Which entry belongs to each dimension here?"""
     return {
         "(10, 8) as P('y', 'x')": "does not divide",
     }.get(attempt)
@@ -530,8 +547,8 @@ def divided_by_all_the_devices(attempt):
 
 @legal_or_not.mistake
 def wanted_one_axis_per_dimension(attempt):
-    """Here every axis stands once in the spec, in one tuple or apart: that is allowed. Is there another reason to
-    refuse?"""
+    """Here every axis appears once in the spec, in one tuple or separately, which is allowed. Is there another
+    reason to refuse it?"""
     return {"(12, 2) as P(('x', 'y'))": "axis used twice"}.get(attempt)
 
 
@@ -575,13 +592,12 @@ CLAIMS: dict[str, Callable[[], object]] = {
 }
 
 TUTORIAL_FAULTS_ASKS = {
-    "figure": "Count the blocks of the figure from top to bottom, and from left to right. Which axis has as "
-    "many devices?",
-    "type": "One line of code asks it.",
-    "replicate": "Which devices hold the same, along an axis that the spec does not name?",
-    "equal": "One line of code asks it.",
-    "nbytes": "All bytes that the devices hold together, over those of the array counted once.",
-    "in_order": "Number the blocks of the whole array row by row. Which one has this device, if y counts slowest?",
+    "figure": "Count the blocks of the figure from top to bottom and from left to right. Which axis has that many?",
+    "type": "Which line of code would tell you?",
+    "replicate": "What do devices hold that differ only along an axis that the spec doesn't name?",
+    "equal": "Which line of code would tell you?",
+    "nbytes": "Divide all bytes that the devices hold together by those of the array.",
+    "in_order": "Number the row blocks from top to bottom. Which one does each device hold if y changes slowest?",
 }
 tutorial_faults = TableExercise(
     "tutorial_faults", points=3, reference=lambda claim: CLAIMS[claim](), questions=TUTORIAL_FAULTS_ASKS
@@ -591,54 +607,54 @@ tutorial_faults.rows(CLAIMS, argument="claim")
 
 @tutorial_faults.mistake
 def believed_the_code(claim):
-    """`P("x", "y")` cuts the rows over x, which has four devices. How many row blocks does the figure show, and which
-    number follows 0 to the right?"""
+    """`P("x", "y")` splits the rows over x, which has four devices. How many row blocks does the figure show, and
+    which number is to the right of 0?"""
     return P("x", "y") if claim == "figure" else None
 
 
 @tutorial_faults.mistake
 def saw_one_axis_in_the_figure(claim):
-    """Every block of the figure belongs to one device alone, so no axis gives copies: both are named in the spec."""
+    """Every block of the figure is on a single device, so no axis replicates. Which axes does the spec have to name?"""
     return P("y") if claim == "figure" else None
 
 
 @tutorial_faults.mistake
 def believed_it_is_an_ndarray(claim):
-    """`jax.make_mesh` returns an object with axis names. The NumPy array of devices is one of its attributes,
-    `mesh.devices`."""
+    """`jax.make_mesh` returns an object with axis names, and the NumPy array of devices is one of its attributes,
+    `mesh.devices`. What is the type of the object itself?"""
     return "ndarray" if claim == "type" else None
 
 
 @tutorial_faults.mistake
 def cut_along_each_shard(claim):
-    """The sentence sounds as if columns were dealt out within a shard. None cuts nothing: look at what devices 0 and 1
-    hold, which differ only along y."""
+    """The sentence sounds as if columns were split within a shard. None splits nothing. Devices 0 and 1 differ only
+    along y. What does each of them hold?"""
     return "half of a block each" if claim == "replicate" else None
 
 
 @tutorial_faults.mistake
 def took_same_meaning_for_equal(claim):
-    """They mean the same, and JAX lays an array out the same way. But `==` compares what is written. To ask about the
-    layout there is `sharding.is_equivalent_to(other, ndim)`."""
+    """They mean the same, and JAX shards an array the same way. But `==` compares what is written, and
+    `sharding.is_equivalent_to(other, ndim)` compares the shardings. What does `==` say?"""
     return True if claim == "equal" else None
 
 
 @tutorial_faults.mistake
 def believed_nbytes(claim):
-    """`nbytes` is that of the array, however it is laid out. Add up `shard.data.nbytes` over `addressable_shards`: what
-    do eight copies take?"""
+    """`nbytes` is the size of the array, however it is sharded. What is the sum of `shard.data.nbytes` over
+    `addressable_shards`, with eight replicas?"""
     return 1 if claim == "nbytes" else None
 
 
 @tutorial_faults.mistake
 def counted_devices_like_blocks(claim):
-    """Device 1 has row block 1 only if y is the *last* axis of the tuple. Here it comes first, so neighbouring blocks
-    differ along x. Which device stands beside device 0 along x?"""
+    """Device 1 has row block 1 only if y is the *last* axis of the tuple. Here it comes first, so neighboring
+    blocks differ along x. Which device is next to device 0 along x?"""
     return 1 if claim == "in_order" else None
 
 
 @tutorial_faults.mistake
 def named_the_block_of_device_1(claim):
-    """4 is the number of the block that device 1 holds. Asked for is the device that holds block 1. Where on the 4 × 2
-    mesh does device 4 stand, and which block has it there?"""
+    """4 is the block that device 1 holds. The row asks for the device that holds block 1. Where on the 4 × 2 mesh
+    is device 4, and which block does it hold?"""
     return 4 if claim == "in_order" else None

@@ -9,7 +9,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.arrays.blocks import axes_of, blocks
 from grader.arrays.meshes import spelled
-from grader.questions import Question, core, stretch
+from grader.questions import Question, core
 
 LESSON = "02_shardings"
 SPECS = (P("x", "y"), P("y", "x"), P("x"), P("y"), P(None, "x"), P(None, "y"), P(("x", "y")), P(None, ("y", "x")))
@@ -33,10 +33,10 @@ def shape_of_a_block(rng: np.random.Generator) -> Question:
     answer = tuple(part.stop - part.start for part in blocks(shape, spec, mesh).indices[0])
     rows, columns = _parts(shape, spec, mesh)
     return Question(
-        f"{where} a {shape[0]} × {shape[1]} array is laid out as {spelled(spec)}. Which shape has one device's "
+        f"{where} a {shape[0]} × {shape[1]} array is sharded as {spelled(spec)}. What is the shape of one device's "
         "block? (a tuple)",
         answer,
-        f"The rows are cut into {rows}, the columns into {columns} {_noun(columns)}.",
+        f"The rows are split into {rows}, the columns into {columns} {_noun(columns)}.",
         given={"mesh": mesh, "shape": shape, "spec": spec},
     )
 
@@ -45,7 +45,7 @@ def _noun(parts: int) -> str:
     return "part" if parts == 1 else "parts"
 
 
-@core("draw_it")
+@core(1, 2)
 def who_holds_the_entry(rng: np.random.Generator) -> Question:
     (mesh, where), spec = _mesh(rng), SPECS[rng.integers(len(SPECS))]
     row, column = (int(n) for n in rng.integers(8, size=2))
@@ -57,31 +57,31 @@ def who_holds_the_entry(rng: np.random.Generator) -> Question:
     ]
     rows, columns = layout.indices[answer[0]]
     return Question(
-        f"{where} an 8 × 8 array is laid out as {spelled(spec)}. Which devices hold entry [{row}, {column}]? "
-        "(a list of numbers)",
+        f"{where} an 8 × 8 array is sharded as {spelled(spec)}. Which devices hold element [{row}, {column}]? "
+        "(a list of IDs)",
         answer,
-        f"It stands in the block [{rows.start}:{rows.stop}, {columns.start}:{columns.stop}].",
+        f"It is in the block [{rows.start}:{rows.stop}, {columns.start}:{columns.stop}].",
         given={"mesh": mesh, "entry": (row, column), "spec": spec},
     )
 
 
-@stretch("memory")
+@core("bytes_held")
 def bytes_on_all_devices(rng: np.random.Generator) -> Question:
     (mesh, where), spec = _mesh(rng), SPECS[rng.integers(len(SPECS))]
     shape = tuple(int(8 * n) for n in rng.choice([2, 4, 8], size=2, replace=False))
     layout = blocks(shape, spec, mesh)
     copies = sum(index == layout.indices[0] for index in layout.indices)
     return Question(
-        f"{where} a float32[{shape[0]},{shape[1]}] is laid out as {spelled(spec)}. How many bytes do all eight "
+        f"{where} a float32[{shape[0]},{shape[1]}] is sharded as {spelled(spec)}. How many bytes do all eight "
         "devices hold together?",
         4 * layout.entries * len(layout.indices),
         f"{4 * layout.entries:,} bytes on each of 8 devices. The array has {4 * math.prod(shape):,}, and of "
-        f"every block there {'is one copy' if copies == 1 else f'are {copies} copies'}.",
+        f"every block there {'is one replica' if copies == 1 else f'are {copies} replicas'}.",
         given={"mesh": mesh, "shape": shape, "spec": spec},
     )
 
 
-@core(6)
+@core(1)
 def what_jax_says(rng: np.random.Generator) -> Question:
     shape, spec = [
         ((12, 8), ("x", "y")),
@@ -95,8 +95,8 @@ def what_jax_says(rng: np.random.Generator) -> Question:
     ][rng.integers(8)]
     answer, options = verdict_of_jax(shape, P(*spec)), list(WHY)
     return Question(
-        f"On a 4 × 2 mesh with axes x and y, an array of shape {shape} is to be laid out as {spelled(P(*spec))}. "
-        f"What comes of it: {', '.join(map(repr, options[:-1]))} or {options[-1]!r}?",
+        f"On a 4 × 2 mesh with axes x and y, an array of shape {shape} should be sharded as {spelled(P(*spec))}. "
+        f"What happens: {', '.join(map(repr, options[:-1]))} or {options[-1]!r}?",
         answer,
         WHY[answer],
         given={"shape": shape, "spec": spec},
@@ -115,8 +115,8 @@ def verdict_of_jax(shape: tuple[int, ...], spec: P) -> str:
 
 
 WHY = {
-    "fine": "No axis stands twice, and every dimension divides by the axes that cut it.",
-    "axis used twice": "A mesh axis may stand once in a spec.",
+    "fine": "No axis appears twice, and every dimension is divisible by the sizes of the axes that split it.",
+    "axis used twice": "A mesh axis can appear only once in a spec.",
     "too many entries": "A spec has at most one entry for each dimension.",
-    "does not divide": "A dimension has to divide evenly by the product of the axes that cut it.",
+    "does not divide": "A dimension has to be divisible by the product of the sizes of the axes that split it.",
 }
