@@ -119,9 +119,11 @@ def _text(line: Mapping[str, Any]) -> str:
 
 
 def kept(found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """What is recorded of findings: that a known mistake gives this is recorded anyway, and differences are long."""
+    """What is recorded of findings: that a known mistake gives this is recorded anyway, differences are long, and an
+    author's words may change."""
     kinds: list[Mapping[str, Any]] = [{"is": one["is"]} for one in found]
-    if found and FINDING_KINDS[found[0]["is"]].rank not in (Rank.BARE, Rank.KNOWN) and len(_text(found[0])) <= SHORT:
+    told = found and FINDING_KINDS[found[0]["is"]].rank not in (Rank.BARE, Rank.KNOWN) and found[0]["is"] != "AuthorSays"
+    if told and len(_text(found[0])) <= SHORT:
         kinds[0] = found[0]
     return kinds
 
