@@ -122,8 +122,8 @@ def kept(found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """What is recorded of findings: that a known mistake gives this is recorded anyway, differences are long, and an
     author's words may change."""
     kinds: list[Mapping[str, Any]] = [{"is": one["is"]} for one in found]
-    told = found and FINDING_KINDS[found[0]["is"]].rank not in (Rank.BARE, Rank.KNOWN) and found[0]["is"] != "AuthorSays"
-    if told and len(_text(found[0])) <= SHORT:
+    own = [one for one in found[:1] if FINDING_KINDS[one["is"]].rank not in (Rank.BARE, Rank.KNOWN)]
+    if own and own[0]["is"] != "AuthorSays" and len(_text(own[0])) <= SHORT:
         kinds[0] = found[0]
     return kinds
 
