@@ -129,14 +129,11 @@ class Topology:
         ]
         shape = tuple(sizes.values())
         try:
-            arranged = mesh_utils.create_device_mesh(shape, stand_ins, allow_split_physical_axes=self._splits)
+            splits = self.chip.kind == "TPU v5 lite"
+            arranged = mesh_utils.create_device_mesh(shape, stand_ins, allow_split_physical_axes=splits)
         except NotImplementedError:  # an axis of the mesh is only a part of one of the pod
             arranged = mesh_utils.create_device_mesh(shape, stand_ins, allow_split_physical_axes=True)
         return tuple(device.id for device in arranged.flat)
-
-    @property
-    def _splits(self) -> bool:
-        return self.chip.kind == "TPU v5 lite"
 
     def __str__(self) -> str:
         each = f"{self.chip.devices} devices a chip, " if self.chip.devices > 1 else ""

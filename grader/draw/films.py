@@ -265,7 +265,8 @@ def _cell(facts: Film) -> tuple[float, float]:
 def _draw_cell(ax: Axes, facts: Film, cell: Any, doing: str, box: Box, gid: str = "") -> None:
     x, y, wide, high = box
     parts = _parts(cell)
-    below = bool(doing) and _holds_several(facts)  # words across the borders of blocks could not be read
+    several = any(len(_parts(held)) > 1 for row in facts.holds for held in row)
+    below = bool(doing) and several  # words across the borders of blocks could not be read
     tall = high - 0.2 if below else high
     for k, part in enumerate(parts):
         share = wide / len(parts)
@@ -277,10 +278,6 @@ def _draw_cell(ax: Axes, facts: Film, cell: Any, doing: str, box: Box, gid: str 
     if doing:
         ink, up = (INK if parts and not below else PAGE), 0.09 if below else 0.14
         centred(ax, (x + wide / 2, y + high - up), doing, 7.5, color=ink, gid=gid)
-
-
-def _holds_several(facts: Film) -> bool:
-    return any(len(_parts(cell)) > 1 for row in facts.holds for cell in row)
 
 
 def _draw_sends(ax: Axes, pairs: Sequence[Pair], middles: Sequence[float], across: Point, gid: str) -> None:

@@ -44,7 +44,8 @@ def hand_in(notebook: str | Path | None = None) -> Text:
         return Text((f'There is no notebook {file}. Say which: `grader.hand_in("07_matmul.ipynb")`.',))
     standings = _standings(sources)
     saved = file.stat().st_mtime
-    if later := [one.text.name for one in standings if _checked(one) > saved]:
+    checked = {one.exercise: one.time for one in attempts()}  # when each was last
+    if later := [one.text.name for one in standings if checked.get(one.text.name, 0.0) > saved]:
         since = f"since {file.name} was saved at {datetime.fromtimestamp(saved):%H:%M:%S}"
         again = "Save it (Ctrl + S), then run this cell again. Nothing has been laid aside."
         return Text((f"You have checked {_listed(later)} {since}. {again}",))
@@ -55,11 +56,6 @@ def _standings(sources: list[str]) -> list[Standing]:
     """How far the exercises are that a notebook checks."""
     checked = {name for source in sources for name in CALL_OF_CHECK.findall(source)}
     return [one for section in progress().sections for one in section.standings if one.text.name in checked]
-
-
-def _checked(standing: Standing) -> float:
-    """When an exercise was last checked."""
-    return max((one.time for one in attempts() if one.exercise == standing.text.name), default=0.0)
 
 
 def _receipt(file: Path, content: bytes, sources: list[str], standings: list[Standing]) -> tuple[str, ...]:

@@ -235,16 +235,11 @@ def _do(job: Job, number: int, arguments: Mapping[str, Any], wire: int) -> int:
             out.write(json.dumps({"at": time.monotonic()}))
             return leave.code if isinstance(leave.code, int) else int(leave.code is not None)
         except BaseException as error:
-            what = type(error).__name__, str(error)[:4000], _line_of(error, job)
+            places = _places(error)
+            what = type(error).__name__, str(error)[:4000], _line(job, places[-1][1]) if places else ""
             out.write(json.dumps({"raised": what, "at": time.monotonic()}))
             print(_trace(error, job), file=sys.stderr)
             return 1
-
-
-def _line_of(error: BaseException, job: Job) -> str:
-    """The line of the script where an error arose."""
-    numbers = [number for _, number in _places(error)]
-    return _line(job, numbers[-1]) if numbers else ""
 
 
 def _places(error: BaseException) -> list[tuple[str, int]]:

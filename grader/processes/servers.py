@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import IO, Any
+from typing import Any
 
 Tell = Callable[[Any], None]
 
@@ -36,7 +36,8 @@ class Server:
         """The messages of its answer, as they come. Whoever stops listening before the end should close it."""
         with self._one_at_a_time:
             process = self._running()
-            questions, answers = _pipes(process)
+            questions, answers = process.stdin, process.stdout
+            assert questions and answers  # it was started with both
             try:
                 questions.write(json.dumps(question) + "\n")
                 questions.flush()
@@ -77,11 +78,6 @@ class Server:
                 f"No process can be started here ({error}). While a hand-in is graded that is so: your launches and "
                 "trials are not run then, and your answers are."
             ) from error
-
-
-def _pipes(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
-    assert process.stdin and process.stdout  # it was started with both
-    return process.stdin, process.stdout
 
 
 def serve(answer: Callable[[Any, Tell], None]) -> None:

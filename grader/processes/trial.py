@@ -65,7 +65,8 @@ def trial(fn: Callable[..., Any], *args: jax.Array) -> Trial:
       *args: arrays as they lie on their devices.
 
     Raises:
-      RuntimeError: the program failed in some other way, or no process can be started here.
+      RuntimeError: the program failed in some other way.
+      NoProcesses: none can be started here.
 
     Example:
       >>> grader.trial(lambda v: 2 * v, jnp.arange(3))

@@ -101,6 +101,11 @@ class Frame:
     def place(self) -> Spot | None:
         return self.stack[0] if self.stack else None
 
+    @property
+    def line(self) -> tuple[str, str, int] | None:
+        """The line, which is the same whatever part of it is meant."""
+        return (self.stack[0].file, self.stack[0].function, self.stack[0].first) if self.stack else None
+
 
 @dataclass(frozen=True)
 class Excerpt:

@@ -51,12 +51,7 @@ def _goes_on(before: Frame, after: Frame) -> bool:
     """Whether a frame is more of the line that the one before it is about."""
     same = (before.scopes, before.backward, before.here) == (after.scopes, after.backward, after.here)
     plain = not (before.transfer or before.waits or before.note)
-    return plain and same and _line(before) == _line(after)
-
-
-def _line(frame: Frame) -> Any:
-    place = frame.place
-    return place and (place.file, place.function, place.first)
+    return plain and same and before.line == after.line
 
 
 def written_at(eqn: Any) -> tuple[Spot, ...]:

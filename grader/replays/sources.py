@@ -70,17 +70,12 @@ def _named(frame: Frame, after: Frame | None) -> Frame:
     place = frame.place
     if place is None or frame.note or frame.waits or frame.backward or not frame.arrays:
         return frame
-    if after is not None and after.place and not after.note and _same_line(place, after.place, frame, after):
+    if after is not None and not after.note and (frame.line, frame.scopes) == (after.line, after.scopes):
         return frame
     if len(names := names_at(place)) != len(frame.arrays):
         return frame
     arrays = zip(frame.arrays, names, strict=True)
     return replace(frame, arrays=tuple(replace(array, name=name) for array, name in arrays))
-
-
-def _same_line(place: Spot, other: Spot, frame: Frame, after: Frame) -> bool:
-    same = (place.file, place.function, place.first) == (other.file, other.function, other.first)
-    return same and frame.scopes == after.scopes
 
 
 def names_at(place: Spot) -> tuple[str, ...]:
