@@ -128,7 +128,7 @@ def _head(nb: NotebookNode, marks: dict[str, Any], bonus: Collection[str]) -> st
     won = ", ".join(f"{_link(name)} ({_points(left[name])})" for name in most)
     return (
         f"<h3>{escape(marks['notebook'])}: {_points(marks['score'])} of {_points(total)} points</h3>"
-        + (f"<p>Most is to be won in {won}.</p>" if won else "<p>Everything is correct.</p>")
+        + (f"<p>Most points to gain: {won}.</p>" if won else "<p>Everything is correct.</p>")
         + f'<div id="toc"><ol>{"".join(lines)}</ol></div>'
     )
 
