@@ -71,7 +71,7 @@ def _(f: kinds.ExtraDimension) -> Said:
 @says(kinds.MissingDimension)
 def _(f: kinds.MissingDimension) -> Said:
     which = "A dimension" if f.dimension is None else f"Dimension {f.dimension}"
-    return Said(cause=f"{which} is missing.", question="Was it summed over, or was one element of it taken?")
+    return Said(cause=f"{which} is missing.", question="Which line drops it?")
 
 
 @says(kinds.SameSizeOtherShape)
@@ -86,9 +86,7 @@ def _(f: kinds.ReplicasDisagree) -> Said:
     if f.together:
         cause = f"{cause} The {f.together} of the replicas is the expected value."
         return Said(cause=cause, question="Which collective computes it?")
-    return Said(
-        cause=cause, question="Is a collective missing, or does each device put what it receives in a different place?"
-    )
+    return Said(cause=cause, question="Which line decides what each of them holds?")
 
 
 @says(kinds.FactorIs)
@@ -124,7 +122,7 @@ def as_factor(factor: float) -> str:
 
 @says(kinds.AllZero)
 def _(f: kinds.AllZero) -> Said:
-    return Said(cause="Every element is zero.", question="Does the input reach the result at all?")
+    return Said(cause="Every element is zero.", question="Which step makes it zero?")
 
 
 @says(kinds.NotFinite)
@@ -149,7 +147,7 @@ def _(f: kinds.WrongZeros) -> Said:
 def _(f: kinds.SameOnAllDevices) -> Said:
     along = f" along `{f.axis}`" if f.axis else ""
     cause = f"All devices{along} hold the same block, but their blocks should differ."
-    return Said(cause=cause, question="What should depend on a device's index, and doesn't?")
+    return Said(cause=cause, question="Which step gives all of them the same block?")
 
 
 @says(kinds.RightAlong)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from grader.arrays.words import enumeration
 from grader.findings.cases import (
     ChangedReference,
     ErrorExpected,
@@ -74,8 +75,9 @@ def _(f: RightIn) -> Said:
 
 
 def _differ(only: bool, condition: str) -> Said:
-    """What tells the wrong cases from the right ones."""
-    return Said(where=f"{'It is correct only when' if only else 'It fails whenever'} {condition}.")
+    """What tells the wrong cases from the right ones: what was tried, and no rule."""
+    some, others = ("correct", "wrong") if only else ("wrong", "correct")
+    return Said(where=f"In every {some} case {condition}, and in no {others} one.")
 
 
 @says(HasValue)
@@ -91,7 +93,9 @@ def _(f: ErrorExpected) -> Said:
 @says(RightWith)
 def _(f: RightWith) -> Said:
     given = " and ".join(f"`{name}` = {value}" for name, value in f.arguments)
-    return Said(where=f"With {given} and everything else the same, it is correct.", question="What is different there?")
+    names = enumeration([f"`{name}`" for name, _ in f.arguments])
+    question = f"What {'do' if len(f.arguments) > 1 else 'does'} {names} change?"
+    return Said(where=f"With {given} and everything else the same, it is correct.", question=question)
 
 
 @says(InFirstCase)

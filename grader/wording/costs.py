@@ -96,6 +96,9 @@ _FORMS = {  # what is wrong, though the values are correct; the cause; and what 
 }
 
 
+_NARROW = "Does the dtype that is sent keep enough digits?"
+
+
 def _but(what: str) -> str:
     return f"Correct values, but {what}."
 
@@ -131,14 +134,17 @@ def _(f: NeedlessTransfers) -> Said:
         f"{collective_name(kind)} of {list(operand)}{along_axes(axes)}" for kind, axes, operand in f.allowed
     )
     listed = f"The compiler inserts:\n{_listed(f.transfers)}"
-    return Said(_but(_SENT[0]), expected=allowed or "no communication", detail=listed, question=UNNEEDED)
+    if not allowed:
+        return Said(_but(_SENT[0]), expected="no communication", detail=listed, question=UNNEEDED)
+    other = "the compiler sends something else"
+    return Said(_but(other), expected=allowed, detail=listed, question="Which step makes it send that?")
 
 
 @says(WrongCollectives)
 def _(f: WrongCollectives) -> Said:
     allowed = ", ".join(f"{collective_name(kind)} × {most}" for kind, _, most in f.counts if most)
     return Said(
-        _but("not the collectives needed"),
+        _but(f"{'more' if all(most for _, count, most in f.counts if count) else 'other'} collectives than needed"),
         expected=f"at most {allowed}" if allowed else "no collectives",
         found=", ".join(f"{collective_name(kind)} × {count}" for kind, count, _ in f.counts if count),
         detail=_listed(f.transfers),
@@ -152,7 +158,11 @@ def _(f: WrongAmount) -> Said:
     what, unit, question = (MUCH if is_more else _LITTLE)[f.what]
     ratio = f.found / f.expected if f.expected else 0.0
     about = f" (about {round(ratio, 1 if ratio < 10 else None):,g} times as much)" if ratio >= 1.1 else ""
-    saved = f"What sharding{along_axes(f.auto_axes)} may save isn't subtracted." if f.auto_axes else ""
+    saved = (
+        f"This counts your program as written; the compiler may save some{along_axes(f.auto_axes)}."
+        if f.auto_axes
+        else ""
+    )
     return Said(
         _but(what),
         expected=f"at {'most' if is_more else 'least'} {unit.format(f.expected, collective_name(f.name))}",
@@ -168,7 +178,9 @@ def _(f: SendsLess) -> Said:
     return Said(
         detail=_listed(f.transfers),
         cause=f"Each device sends {f.found:,} B; up to {f.allowed:,} B are allowed.",
-        question="What should each of these contribute?" if f.transfers else "Does each device get all it needs?",
+        question=_NARROW
+        if any(one.dtype in ("bf16", "f16") for one in f.transfers)
+        else "Does each device get all it needs?",
     )
 
 

@@ -45,8 +45,8 @@ ERROR_WORDS = {
     "None": "Something, such as a mesh, is `None` here. | Which of the arguments you pass on is `None` in this call?",
     "no message": "If it isn't your own `assert`, it is JAX's. Inside `shard_map` it usually means that a collective "
     "names an axis that the mesh doesn't have. | Which axis does each collective name?",
-    "no such axis": "A collective or a spec names an axis that isn't there. Collectives work only inside `shard_map`. "
-    "| Which axes are in `mesh.axis_names`, and is it the mesh you were given?",
+    "no such axis": "A collective or a spec names an axis that isn't there. | Which axes are in "
+    "`mesh.axis_names`, and is this inside a `shard_map` over that mesh?",
     "same along axis": "The sum runs over an axis along which all devices already hold the same value, or that the "
     "mesh doesn't have. | Along which axes does the value vary?",
     "pcast": "`jax.lax.pcast` changes along which axes a value may vary. | Along which does this one vary before it, "
@@ -56,7 +56,7 @@ ERROR_WORDS = {
     "out_spec too long": "A spec has more entries than the block has dimensions. | Did a collective drop a dimension "
     "(`tiled=True` keeps it), or did a sum remove it?",
     "other devices": "The operands, or the mesh, use different devices, or the same ones in another order. JAX doesn't "
-    "move committed arrays. | What did you mean to move, and where to?",
+    "move committed arrays on its own. | What did you mean to move, and where to?",
     "deleted": "The array's memory was freed or donated, perhaps through another array that shares it. | Where is it "
     "deleted or donated?",
     "other memory": "One operand is in device memory and another in host memory, and JAX doesn't move either on its "

@@ -173,7 +173,7 @@ def _(f: kinds.PassedElsewhere) -> Said:
         )
     return Said(
         where=f"within the limits on {on(f.there)}, not on {on(f.here)}",
-        question="How does the cost depend on the number of devices?",
+        question="Is a number, or the notebook's own mesh, hard-coded in your program?",
     )
 
 
@@ -181,7 +181,7 @@ def _(f: kinds.PassedElsewhere) -> Said:
 def _(f: kinds.RightParts) -> Said:
     verb = "is" if len(f.parts) == 1 and not f.more else "are"
     cause = f"{upper_first(names(f.parts, f.more))} {verb} correct on every device."
-    return Said(cause=cause, question="What goes into the rest, but not into that?")
+    return Said(cause=cause, question="What is different about the others?")
 
 
 @says(kinds.AlikeParts)

@@ -34,7 +34,7 @@ def _times(factor: float) -> str:
 def _(f: kinds.TooLargeBy) -> Said:
     side, times = ("large" if f.times > 0 else "small"), abs(f.times)
     if f.quantity is None:
-        question = "Is something counted that shouldn't be, or left out?"
+        question = "Is it a matter of what is counted, or of rounding?"
         return Said(cause=f"It is too {side} by {number(times)}.", question=question)
     much = f"{'' if times == 1 else f'{number(times)} times '}{quantity_name(f.quantity)}"
     return Said(cause=f"It is too {side} by {much}.", question="Which term is that?")
@@ -71,7 +71,7 @@ def _(f: kinds.WrongGroups) -> Said:
         "values": "All expected values are there",
         "count": "The number of values is correct",
     }[f.same]
-    return Said(cause=f"{right}, but they are grouped differently.", question="What belongs in one group?")
+    return Said(cause=f"{right}, but not the shape, or how lists are nested.", question="Which shape is expected?")
 
 
 @says(kinds.SameProduct)
@@ -114,6 +114,5 @@ def _(f: kinds.OnlyThere) -> Said:
     one = said(f.each)
     if len(f.places) == 1 and not f.inside:
         return Said(cause=f"{only} {one.cause}", question=one.question)
-    which = f"every wrong {'value inside' if f.inside else 'element'}"
-    is_true = f"This is true of {which}: {one.cause[:1].lower()}{one.cause[1:]}"
-    return Said(cause=f"{only} {is_true}".strip(), question=one.question)
+    which = f"wrong {'value inside' if f.inside else 'element'}"
+    return Said(cause=f"{only} For each {which}: {one.cause}".strip(), question=one.question)

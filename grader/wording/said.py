@@ -75,9 +75,14 @@ def together(findings: Sequence[Finding], exercise: Exercise | None = None) -> S
             "where": " · ".join(filter(None, (one.where for one in parts))),
             "detail": "\n\n".join(filter(None, (one.detail for one in parts))),
             "cause": asking.cause,
-            "question": asking.question or others,
+            "question": _asked_once(asking.question or others, asking.cause),
         }
     )
+
+
+def _asked_once(question: str, cause: str) -> str:
+    """A question, unless the cause says it already: an author's words may be both."""
+    return "" if question in cause else question
 
 
 def in_short(finding: Finding, exercise: Exercise | None = None) -> str:

@@ -49,7 +49,7 @@ def number_relations(found: float, expected: float, sizes: Mapping[Quantity, flo
 
 def _factors(found: float, expected: float, sizes: Mapping[Quantity, float]) -> Iterator[Finding]:
     for quantity, n in sizes.items():
-        if n not in (0, 1) and is_ratio(found, expected * n):
+        if n not in (0, 1) and abs(expected) != 1 and is_ratio(found, expected * n):  # n times 1 is n itself
             yield OffByQuantity(quantity, divided=False)
         if n > 1 and is_ratio(found * n, expected):
             yield OffByQuantity(quantity, divided=True)
