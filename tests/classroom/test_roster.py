@@ -17,6 +17,7 @@ from grader.classroom.handins.roster import (
     RECEIVED,
     ROSTER,
     Identity,
+    Match,
     Roster,
     Sender,
     enter_people,
@@ -91,15 +92,15 @@ def test_a_new_student_does_not_get_the_id_of_another(collect, tmp_path):
 def test_two_rows_of_one_archive_that_say_one_id_are_both_new():
     rows = [Identity("ada", "canvas", "12", "a"), Identity("ada", "canvas", "13", "b")]
     people = {("a", "12"): Sender("canvas", "12", "a"), ("b", "13"): Sender("canvas", "13", "b")}
-    assert Roster(tuple(rows)).ids(people) == {}
+    assert Roster(tuple(rows)).matches(people, LESSON) == {}
 
 
 @pytest.mark.parametrize("name", ["=1+2", "@ada", "-rf", "a;=1", "a\tb", "\u202eada", "'=x", 'ada,"b"\n=c'])
 def test_names_are_data_and_are_known_again(tmp_path, name):
     sender = Sender("moodle", "5", name)
     for _ in range(3):
-        known = read_roster(tmp_path).ids({("x", "5"): sender})
-        keep_senders(tmp_path, LESSON, {known.get(("x", "5"), "@id"): sender})
+        known = read_roster(tmp_path).matches({("x", "5"): sender}, LESSON).get(("x", "5"), Match("@id"))
+        keep_senders(tmp_path, LESSON, {known.id: sender})
     assert len(read_roster(tmp_path).rows) == 1 and read_roster(tmp_path).taken == {"@id"}
     for file in (ROSTER, RECEIVED):
         cells = (tmp_path / file).read_text().splitlines()[1].split(",")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import stat
 import zipfile
 from collections import Counter
@@ -23,6 +24,10 @@ MOST_ENTRIES = 20_000
 MOST_INSIDE = 2_000  # entries of a zip that a student packed, or of a student's folder
 PACKED_BY = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the others take memory as the zip likes
 ENTRY = b"PK\x01\x02"  # begins each entry's line in the directory at the end of a zip
+
+
+SUFFIXES = (".ipynb", ".zip")
+OF_A_SYSTEM = re.compile(r"__MACOSX|\.(git|ipynb_checkpoints|DS_Store|Trash)")  # begins what no student is called
 
 
 class Unreadable(Exception):
@@ -89,6 +94,8 @@ class Archive:
             self.problems.append(f"{one_line(name)} in {self.name} is a link, not a file: left out.")
         elif not hidden(path):
             self.entries.append(Entry(path, info.file_size, info))
+        elif may_be_a_name(path):
+            self.problems.append(f"{one_line(name)} in {self.name} is a hidden file: left out. Whose is it?")
 
     def read(self, entry: Entry) -> bytes:
         """The bytes of an entry. Raises Unreadable when there are too many, or when they cannot be read."""
@@ -131,6 +138,8 @@ class Folder:
 
     def _sort(self, file: Path, path: PurePosixPath) -> None:
         if hidden(path):
+            if may_be_a_name(path):
+                self.problems.append(f"{one_line(path)} in {self.name} is a hidden file: left out. Whose is it?")
             return
         if file.is_symlink():
             self.problems.append(f"{one_line(path)} in {self.name} is a link, not a file: left out.")
@@ -169,6 +178,15 @@ def lone_notebook(data: bytes, name: str) -> tuple[str, bytes]:
 def hidden(path: PurePosixPath) -> bool:
     """Whether a file is a system's own (.ipynb_checkpoints, ._name, __MACOSX) and not a student's."""
     return any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
+
+
+def may_be_a_name(path: PurePosixPath) -> bool:
+    """Whether a hidden file may be a hand-in: of somebody whose name begins with a dot."""
+    return hidden(PurePosixPath(path.parts[0])) and not OF_A_SYSTEM.match(path.parts[0]) and handed_in(path)
+
+
+def handed_in(path: PurePosixPath) -> bool:
+    return path.suffix.lower() in SUFFIXES
 
 
 def listed(names: Iterable[object]) -> str:
