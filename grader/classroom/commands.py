@@ -259,8 +259,8 @@ def collect(
         out.print(escape(f"{receipt.student or archive.name}: {'; '.join(facts) or 'taken'}"), soft_wrap=True)
     if doubts := {receipt.student for receipt in receipts if receipt.doubt}:
         _say(
-            f"Whose it is rests on a name in {len(doubts)} of these, and students may have changed theirs: compare them "
-            "with the platform's list. submitted/roster.csv joins two names of one student. If students can't change "
+            f"Whose it is rests on a name in {len(doubts)} of these, and students may have changed theirs: compare "
+            "them with the platform's list. submitted/roster.csv joins two names of one student. If students can't change "
             "their names there, use --trust-names."
         )
     if doubts or any(receipt.problem for receipt in receipts):

@@ -1,4 +1,4 @@
-"""Whatever name somebody chooses on a platform, nobody takes, hides, or doubles another's place, unless a line says so."""
+"""Whatever name somebody chooses, nobody takes, hides, or doubles another's place, unless a line says so."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MALLORY = 78
 FILES = ("07_matmul.ipynb", "my work.ipynb", "hw.zip", "x.ipynb")
 FULL_WIDTH = str.maketrans({chr(k): chr(k + 0xFEE0) for k in range(0x21, 0x7F)})
 NAMES = st.sampled_from(sorted(HONEST))
-MARKS = st.sampled_from("\u202e\u200f\u200b\u00ad\ufeff\x1b\x00\x9b\n\t\r;,' _-./\\:")
+MARKS = st.sampled_from("\u202e\u200f\u200b\u00ad\ufeff\x1b\x9b\n\t\r;,' _-./\\:")
 WORDS = st.sampled_from(
     [
         *("_77", "_77_977", "_77_977_", "__77___977__", "_LATE", "_LATE_77_977_", "_assignsubmission_", " - ", " - x"),
@@ -51,7 +51,9 @@ KINDS = {
     ),
     "both": st.builds("{}{}{}".format, st.sampled_from(["x_", "12-34 - ", "t_", "_"]), NAMES, WORDS),
     "separators": st.builds(lambda name, mark: name.replace(" ", mark), NAMES, MARKS),
-    "marks that are not seen": st.builds(lambda name, k, mark: name[:k] + mark + name[k:], NAMES, st.integers(0, 8), MARKS),
+    "marks that are not seen": st.builds(
+        lambda name, k, mark: name[:k] + mark + name[k:], NAMES, st.integers(0, 8), MARKS
+    ),
     "look-alikes": NAMES.map(lambda name: name.replace("A", "А").replace("o", "о")),  # the second are Cyrillic
     "full width": NAMES.map(lambda name: name.translate(FULL_WIDTH)),
     "in capitals": NAMES.map(str.upper) | NAMES.map(str.lower),
@@ -60,7 +62,7 @@ KINDS = {
     "empty": st.sampled_from(["", " ", ".", "..", "_", " - "]),
     "very long": st.builds(lambda name, k, mark: name + mark * k, NAMES, st.sampled_from([300, 15_000]), MARKS),
     "a folder's name": NAMES.map(lambda name: name.replace(" ", "_")),
-    "any": st.text(max_size=12),
+    "any": st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12),
 }
 CHOSEN = st.one_of(*KINDS.values())
 
@@ -109,7 +111,7 @@ class Class:
             files.append((start + file, packed({"x.ipynb": content}) if file.endswith(".zip") else content))
         if sent.is_folder and all(len(part.encode()) < 250 for name, _ in files for part in name.split("/")):
             for name, content in files:
-                target = place / name.replace("\0", "0").replace("../", "").lstrip("/")
+                target = place / name.replace("../", "").lstrip("/")
                 target.parent.mkdir(parents=True, exist_ok=True)
                 if target.exists():  # as Drive does
                     target = target.with_stem(f"{target.stem} (1)")
@@ -140,7 +142,7 @@ def archives(draw: st.DrawFn) -> list[Sent]:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_nobodys_place_is_given_away_without_a_line(layout):
-    @settings(max_examples=150 * fuzzing.TIMES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=60 * fuzzing.TIMES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(archives())
     def holds(sent: list[Sent]) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -88,7 +88,9 @@ class Archive:
         path = PurePosixPath(name)
         if name.endswith("/") or not path.parts:
             return
-        if path.is_absolute() or ".." in path.parts or ":" in path.parts[0][1:2]:
+        if "\0" in info.orig_filename:  # zipfile's name ends there
+            self.problems.append(f"{one_line(info.orig_filename)} in {self.name} has no possible name: left out.")
+        elif path.is_absolute() or ".." in path.parts or ":" in path.parts[0][1:2]:
             self.problems.append(f"{one_line(name)} in {self.name} leads outside the archive: left out.")
         elif stat.S_ISLNK(info.external_attr >> 16):
             self.problems.append(f"{one_line(name)} in {self.name} is a link, not a file: left out.")

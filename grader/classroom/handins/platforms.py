@@ -184,9 +184,7 @@ def _ownership(packed: Archive | Folder, lesson: str, others: Collection[str]) -
     return partial(_by_folder, packed, others, depth, f"{packed.name.removesuffix(CLONES)}-" if clones else "")
 
 
-def _is_around_all(
-    paths: list[tuple[str, ...]], depth: int, names: Collection[str], lessons: Collection[str]
-) -> bool:
+def _is_around_all(paths: list[tuple[str, ...]], depth: int, names: Collection[str], lessons: Collection[str]) -> bool:
     """Whether everything lies in one folder of such a name, and in folders or under platforms' names in that."""
     tops = {name for parts in paths for name in parts[depth : depth + 1]}
     inner = all(len(parts) > depth + 2 for parts in paths) or _platform(paths, depth + 1, lessons) is not None
