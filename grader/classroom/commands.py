@@ -260,8 +260,8 @@ def collect(
     if doubts := {receipt.student for receipt in receipts if receipt.doubt}:
         _say(
             f"Whose it is rests on a name in {len(doubts)} of these, and students may have changed theirs: compare "
-            "them with the platform's list. submitted/roster.csv joins two names of one student. If students can't change "
-            "their names there, use --trust-names."
+            "them with the platform's list. submitted/roster.csv joins two names of one student. If students can't "
+            "change their names there, use --trust-names."
         )
     if doubts or any(receipt.problem for receipt in receipts):
         raise typer.Exit(1)

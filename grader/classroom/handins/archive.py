@@ -132,7 +132,9 @@ class Folder:
         self.entries: list[Entry] = []
         self.problems: list[str] = []
         for folder, folders, files in os.walk(source):
-            folders[:] = sorted(one for one in folders if not hidden(PurePosixPath(one)))
+            top = Path(folder) == source  # where somebody may be called so: then what is in it has a line
+            shown = (f for f in folders if not hidden(PurePosixPath(f)) or (top and not OF_A_SYSTEM.match(f)))
+            folders[:] = sorted(shown)
             for file in [*(one for one in folders if (Path(folder) / one).is_symlink()), *sorted(files)]:
                 self._sort(Path(folder, file), PurePosixPath(Path(folder, file).relative_to(source)))
             if len(self.entries) > MOST_ENTRIES:

@@ -164,9 +164,8 @@ def as_name(text: str) -> str:
     No two names become one. So what cannot stand there is written by its number, as is what begins such a number.
     """
     if len(text) > LONGEST_NAME:
-        return (
-            f"{as_name(text[: LONGEST_NAME // 4])}… {hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()}"
-        )
+        digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+        return rf"{as_name(text[: LONGEST_NAME // 4])}\{{…}}{digest}"
     shown = (c if c.isprintable() and c not in ";\\" else f"\\{{{ord(c):x}}}" for c in text)
     return re.sub(r"^'", r"\\{27}", "".join(shown))  # an apostrophe at the beginning is ours: see `as_csv`
 
