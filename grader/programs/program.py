@@ -23,6 +23,8 @@ from grader.jax_versions import artefact, open_jaxpr, quick_options
 from grader.programs.jaxprs import inner_jaxprs, is_jaxpr
 from grader.programs.origins import Origin, origins_in
 
+MOST_RESULTS = 500  # ten times as many as any exercise has; each takes time to compile
+
 
 class Refused(Exception):
     """What a student wrote can't be judged: the finding says why."""
@@ -89,14 +91,18 @@ def trace(fn: Callable[..., Any], *args: Any, platform: str | None = None) -> Pr
     """Trace `fn` on `args` (arrays or `aval`s, pytrees of them) into a `Program`, for this platform or the one here.
 
     An argument that `fn` gives away to a function jitted inside it is one that the program may write over.
-    Debug prints and debug callbacks are left out. Host callbacks raise `Refused`, as does a result
-    that is no array; whatever `fn` itself raises passes through.
+    Debug prints and debug callbacks are left out. Host callbacks raise `Refused`, as do more results than any exercise
+    has, and mesh axes whose names XLA's compiler cannot read; whatever `fn` itself raises passes through.
     """
     jitted: jax.stages.Wrapped = jax.jit(_named_alike(fn))
     traced = jitted.trace(*args)
     names, gone = _primitives(traced.jaxpr), _given_away(traced.jaxpr, args)
     if callbacks := sorted(name for name in names if _is_host_callback(name)):
         raise Refused(Refusal("calls host", tuple(callbacks)))
+    if (count := len(open_jaxpr(traced.jaxpr).outvars)) > MOST_RESULTS:
+        raise Refused(Refusal("many results", (f"{count:,}", str(MOST_RESULTS))))
+    if odd := sorted(filter(_ends_the_compiler, _axes(traced.jaxpr))):
+        raise Refused(Refusal("axis name", tuple(odd)))
     if any(_is_debug(name) for name in names):
         jitted = _without_debug(traced, gone)
     elif gone:
@@ -189,6 +195,21 @@ def _primitives(jaxpr: Any) -> set[str]:
         for inner in inner_jaxprs(eqn):
             names |= _primitives(inner)
     return names
+
+
+def _axes(jaxpr: Any) -> set[str]:
+    """The names of all mesh axes of a jaxpr, at any depth."""
+    names: set[str] = set()
+    for eqn in open_jaxpr(jaxpr).eqns:
+        meshes = (getattr(leaf, "mesh", leaf) for leaf in jax.tree.leaves(eqn.params))
+        names.update(str(name) for mesh in meshes for name in getattr(mesh, "axis_names", ()))
+        names.update(*map(_axes, inner_jaxprs(eqn)))
+    return names
+
+
+def _ends_the_compiler(axis: str) -> bool:
+    """Whether XLA's compiler cannot read a name back that it has written, and then ends the process it is in."""
+    return not axis.isascii() or not axis.isprintable() or "\\" in axis
 
 
 def _without_debug(traced: Any, gone: tuple[int, ...]) -> jax.stages.Wrapped:

@@ -43,7 +43,10 @@ def case3(waste, outside):
             return lax.psum(a @ b, "x") + extra
 
         extra = waste(jnp.ones((8, 8)))[0, 0] - 1 if outside else 0
-        return jax.shard_map(body, mesh=mesh, in_specs=(P(None, "x"), P("x")), out_specs=P(), check_vma=False)(a, b) + extra
+        return (
+            jax.shard_map(body, mesh=mesh, in_specs=(P(None, "x"), P("x")), out_specs=P(), check_vma=False)(a, b)
+            + extra
+        )
 
     return answer
 
