@@ -369,8 +369,8 @@ def _check(pieces: list[Piece]) -> None:
         )
     if (total := sum(piece.size for piece in pieces)) > SHARE:
         raise Unreadable(
-            f"{names} hold {megabytes(total)}; at most {megabytes(SHARE)} are read of one student's. Ask for the one "
-            "notebook, with its outputs cleared."
+            f"{names} {'hold' if len(pieces) > 1 else 'says that it holds'} {megabytes(total)}; at most "
+            f"{megabytes(SHARE)} are read of one student's. Ask for the one notebook, with its outputs cleared."
         )
     for piece in pieces:
         inner = ("/".join(piece.path.parts[k:]) for k in range(len(piece.path.parts)))
