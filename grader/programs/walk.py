@@ -80,6 +80,9 @@ def walk(module: ir.Module, mesh: Mapping[str, int] | None = None) -> Structure:
     )
 
 
+MOST_TURNS = 1 << 30  # beyond all limits; a text may claim more than can be counted
+
+
 @dataclass(frozen=True)
 class _Place:
     """Where a walk is: how often the program comes by there, each device for itself, at most how often (where a branch
@@ -148,9 +151,9 @@ class _Visitor:
     def work(self, op: ir.Operation, place: _Place) -> None:
         """Count what an operation computes. Outside of shard_map, a device computes at least its share."""
         flops = dot_flops(op) if op.name == "stablehlo.dot_general" else 0
-        most = 1 if place.most is None else int(place.most.max())
+        most = 1 if place.most is None else min(abs(int(place.most.max())), MOST_TURNS)
         self.is_unbounded |= place.most is None and bool(flops or roots(op))
-        self.dot_flops += flops * most // (1 if self.manual else math.prod(self.mesh.values()))
+        self.dot_flops += flops * most // (1 if self.manual else max(1, math.prod(self.mesh.values())))
         if self.manual:
             self.largest_product = max(self.largest_product, flops)
             self.roots += roots(op) * most
