@@ -75,5 +75,5 @@ class TableExercise(ValueExercise):
 
 
 def _listed(value: Any) -> Any:
-    """The value; an array as the lists, or the single number, that it stands for."""
-    return value.tolist() if isinstance(value, np.ndarray) else value
+    """The value; an array as the lists, or the single number, that it stands for. (Complex ones cross as they are.)"""
+    return value.tolist() if isinstance(value, np.ndarray) and value.dtype.kind != "c" else value
