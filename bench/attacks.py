@@ -30,6 +30,7 @@ import labs  # noqa: E402
 import mini  # noqa: E402
 import needs  # noqa: E402
 from whole.attacks import ATTACKS  # noqa: E402
+from whole.attacks.around import AROUND  # noqa: E402
 from whole.attacks.attack import Attack  # noqa: E402
 from whole.attacks.lab import Lab  # noqa: E402
 from whole.attacks.result import Result, harm  # noqa: E402
@@ -59,6 +60,10 @@ class Tried:
     won: str
     result: Result
     script: bool
+
+    @property
+    def executed(self) -> bool:
+        return self.attack.executed(self.result)
 
     @property
     def points(self) -> float:
@@ -108,7 +113,13 @@ def main() -> None:
                 console.print(f"Left behind when all was over: {rest}", markup=False)
     if missing := sum(len(listed) - len(tries) for tries in seen.values()):
         console.print(f"Interrupted: {missing} of {len(listed) * len(sides)} runs are missing.")
+    for side, tries in seen.items():
+        for tried in (t for t in tries if not t.executed):
+            console.print(f"Not counted on {side}, since it left no trace: {tried.attack.name}", markup=False)
+    seen = {side: [t for t in tries if t.executed] for side, tries in seen.items()}
     console.print(table(seen))
+    if "ours" in sides:
+        console.print(table_around(chosen.names, console))
     for tried in (t for t in seen.get("stock", []) if bool(t.won) != t.attack.stock.falls):
         console.print(f"Not as the table says of stock: {tried.attack.name} ({tried.attack.stock.why})", markup=False)
     for tried in (t for t in seen.get("ours", []) if t.won):
@@ -116,6 +127,27 @@ def main() -> None:
     if chosen.json:
         records = {side: [record(t) for t in tries] for side, tries in seen.items()}
         chosen.json.write_text(json.dumps(records, indent=1))
+
+
+def table_around(names: Sequence[str], console: Console) -> Table:
+    """The attacks around the walls, which no lab needs: by aim, how many were executed, and how many won."""
+    shown = Table(title="Attacks around the walls, on ours")
+    for name in ("aim", "executed", "won"):
+        shown.add_column(name, justify="left" if name == "aim" else "right")
+    counts: dict[str, list[int]] = {}
+    for one in (a for a in AROUND if not names or any(n in f"{a.name} {a.aim}" for n in names)):
+        with tempfile.TemporaryDirectory() as scratch:
+            trace, won = one.act(mini.built_course(Path(scratch)))
+        console.print(f"{one.aim}: {one.name}: {won or 'nothing'}", markup=False)
+        if not trace:
+            console.print("  Not counted, since it left no trace")
+        count = counts.setdefault(one.aim, [0, 0])
+        count[0] += bool(trace)
+        count[1] += bool(won)
+    for aim, (executed, wins) in counts.items():
+        shown.add_row(aim, str(executed), str(wins))
+    shown.add_row("all", *(str(sum(column)) for column in zip(*counts.values(), strict=True)))
+    return shown
 
 
 def attempt(attack: Attack, lab: Lab) -> Tried:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from grader.arrays.words import legible
+from grader.arrays.words import legible, one_line
 
 ELSEWHERE = (
     "`grader launch SCRIPT`, `grader progress`, `grader certificate NAME`, `grader chips` work everywhere; all "
@@ -100,10 +100,10 @@ def certificate(
     """
     from grader.certificate import Certificate, own_points
 
-    if not name.strip():
+    if not (name := one_line(name.strip())):
         raise typer.TyperException("Whose certificate? Give the name that is to stand on it.")
     points = _graded_points(student) if student else own_points()
-    page = Certificate(name.strip(), f"{date.today():%Y-%m-%d}", points, bool(student))
+    page = Certificate(name, f"{date.today():%Y-%m-%d}", points, bool(student))
     if page.open_gates:
         print(f"Not yet: open are the gates {', '.join(page.open_gates)} of the capstone, lesson 22.")
         raise typer.Exit(1)
@@ -111,7 +111,7 @@ def certificate(
         to.write_text(page.page(), encoding="utf-8")
     except OSError as error:
         raise typer.TyperException(f"{to} cannot be written: {error.strerror}. Name another with --to.") from None
-    print(f"wrote {to}")
+    print(f"wrote {one_line(to)}")
 
 
 def _graded_points(student: str) -> Mapping[str, tuple[float, float]]:

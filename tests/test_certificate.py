@@ -91,6 +91,12 @@ def test_without_a_name_or_a_place_to_write_it_is_status_2(command, drawn):
     assert status == 2 and "nowhere/certificate.html cannot be written" in said
 
 
+def test_a_name_steers_no_terminal(command, tmp_path):
+    target = "certi\x1b[2Jficate.html"
+    assert command(ALL, "\x1b]0;x\x07Ada\x9b", "--to", target) == (0, "wrote certi�[2Jficate.html\n")
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", (tmp_path / target).read_text())
+
+
 @taking_turns(2, LONG)
 def test_who_has_passed_has_a_page_with_the_curve_and_what_a_step_sends(command, tmp_path):
     status, said = command(ALL, "Ada Lovelace")

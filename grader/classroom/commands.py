@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import secrets
@@ -228,6 +229,9 @@ def collect(
     archive: Annotated[Path, typer.Argument(help="The zip that your learning platform made, or a folder.")],
     lesson: Annotated[str, typer.Argument(help="The lesson that was handed in, such as 07_matmul.")],
     replace: Annotated[bool, typer.Option(help="Also where another notebook lies already.")] = False,
+    trust_names: Annotated[
+        bool, typer.Option(help="Students can't change their names on this platform: a name alone identifies them.")
+    ] = False,
 ) -> None:
     """Lay the hand-ins of a learning platform into submitted/."""
     from grader.classroom.grading.clerks import Lost, by_clerks
@@ -244,7 +248,7 @@ def collect(
     submitted = root / "submitted"
     try:
         with locked(root / FOLDER):
-            roster = read_roster(submitted)
+            roster = dataclasses.replace(read_roster(submitted), trust_names=trust_names)
             lay_out = partial(
                 unpack, lesson=lesson, submitted=submitted, replace=replace, lessons=lessons, roster=roster
             )
@@ -255,9 +259,15 @@ def collect(
     except Unreadable as problem:
         raise Trouble(str(problem)) from None
     for receipt in receipts:
-        line = f"{receipt.student or archive.name}: {receipt.problem or receipt.note or 'taken'}"
-        out.print(escape(line), soft_wrap=True)
-    if any(receipt.problem for receipt in receipts):
+        facts = filter(None, (receipt.problem or receipt.note, receipt.doubt))
+        out.print(escape(f"{receipt.student or archive.name}: {'; '.join(facts) or 'taken'}"), soft_wrap=True)
+    if doubts := {receipt.student for receipt in receipts if receipt.doubt}:
+        _say(
+            f"Whose it is rests on a name in {len(doubts)} of these, and students may have changed theirs: compare "
+            "them with the platform's list. submitted/roster.csv joins two names of one student. If students can't "
+            "change their names there, use --trust-names."
+        )
+    if doubts or any(receipt.problem for receipt in receipts):
         raise typer.Exit(1)
 
 

@@ -59,7 +59,7 @@ class Store:
         self.asked: set[tuple[str, str]] = set()
 
     def get(self, kind: str, name: str) -> Any:
-        """The result of this key, or None. A damaged file counts as none."""
+        """The result of this key, or None. A damaged file, or that of another key, counts as none."""
         if self.folder is None or self.anew or (kind, name) in self.memory:
             return self.memory.get((kind, name))
         return self._read(self.folder, kind, name)
@@ -78,15 +78,16 @@ class Store:
 
     def _read(self, folder: Path, kind: str, name: str) -> Any:
         try:
-            return json.loads(gzip.decompress(_file(folder, kind, name).read_bytes()))
-        except (OSError, EOFError, ValueError, zlib.error):
+            owner, result = json.loads(gzip.decompress(_file(folder, kind, name).read_bytes()))
+        except (OSError, EOFError, ValueError, TypeError, zlib.error, RecursionError):
             return None
+        return result if owner == [kind, name] else None  # a file under another's name says nothing
 
     def put(self, kind: str, name: str, result: Any) -> None:
         if self.folder is None or self.anew:
             self.memory[kind, name] = result
         if self.folder is not None:
-            write(_file(self.folder, kind, name), _packed(result))
+            write(_file(self.folder, kind, name), _packed([kind, name], result))
 
     def doubt(self, kind: str, name: str, result: Any, sign: str) -> None:
         """Keep a result that may be the machine's fault: in this process, and beyond it when it is seen again.
@@ -100,7 +101,7 @@ class Store:
         if self._read(self.folder, DOUBTED, key(kind, name)) == sign:
             self.put(kind, name, result)
         else:
-            write(_file(self.folder, DOUBTED, key(kind, name)), _packed(sign))
+            write(_file(self.folder, DOUBTED, key(kind, name)), _packed([DOUBTED, key(kind, name)], sign))
 
     def attempt(self, lesson: str, student: str, content: Any) -> int:
         """Which attempt of a student at a lesson this content is: 0 for the first that is graded, 1 for the next.
@@ -134,11 +135,17 @@ class Store:
                 pass
             finally:
                 fresh.unlink()
-        return int(file.read_text())
+        if not (text := file.read_text("ascii", "replace").strip()).isdigit() or len(text) > SECRET:
+            raise Unavailable(
+                f"{file} should hold a number, and doesn't, so {lesson} can't be graded. Restore the file from a "
+                "backup. Without one, delete it: then a new secret is drawn, and points can change."
+            )
+        return int(text)
 
 
-def _packed(result: Any) -> bytes:
-    return gzip.compress(json.dumps(result).encode(), 1, mtime=0)
+def _packed(owner: list[str], result: Any) -> bytes:
+    """A result, with the kind and the key that it is kept under."""
+    return gzip.compress(json.dumps([owner, result]).encode(), 1, mtime=0)
 
 
 def _file(folder: Path, kind: str, name: str) -> Path:

@@ -15,11 +15,15 @@ from grader.arrays.described import HELD, Observed, observed_array, observed_mes
 from grader.findings.problems import Refusal
 from grader.programs.program import Refused
 
+MOST_BITS = 4096  # of a whole number: Python writes none that is much longer
+
 
 def plain(value: Any) -> Any:
     """The value in types that cross the wire. Raises Refused for what cannot be written in them."""
     if isinstance(value, np.generic):  # some are Python's own numbers as well, and are written otherwise
         return value.item()
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise Refused(Refusal("long number"))
     if value is None or isinstance(value, (bool, int, float, str)):  # None: an entry of a spec
         return value
     if isinstance(value, Mesh):

@@ -86,6 +86,7 @@ class WrongForm(Finding):
         "unwritten",  # the compiler sends what isn't in a shard_map, or along these axes left to it
         "unwritten unknown",  # an error: its type, and its message
         "unknown count",  # a transfer is in a branch, or in a loop
+        "unknown work",  # a matmul, or a root, is in a loop whose number of iterations only a run tells
         "collective",  # its kind and the axis
         "all at once",  # a collective of what should be sent in pieces: its kind and the axis
         "dtype",  # the number of an array, its dtype before, and after
@@ -110,6 +111,10 @@ EXAMPLES = (
     *(SendsLess(288, 48, (_SUM,)), SendsLess(288, 0), WrongForm("no shard_map"), WrongForm("shard_map")),
     *(WrongForm("several shard_maps"), WrongForm("manual axes", ("y", "x")), WrongForm("in_specs", (), (_GATHER,))),
     *(WrongForm("unwritten", ("y",), (_SUM,)), WrongForm("unwritten unknown", ("ValueError", "no such program"))),
-    *(WrongForm("unknown count", (), (_SUM,)), WrongForm("collective", ("all_reduce", "model"), (_SUM,))),
+    *(
+        WrongForm("unknown count", (), (_SUM,)),
+        WrongForm("unknown work"),
+        WrongForm("collective", ("all_reduce", "model"), (_SUM,)),
+    ),
     *(WrongForm("all at once", ("all_gather", "data"), (_GATHER,)), WrongForm("dtype", ("0", "float32", "bfloat16"))),
 )

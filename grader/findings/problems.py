@@ -20,7 +20,10 @@ Reason = Literal[  # and of which names it is told
     "holds devices",
     "holds dtype",  # the dtype of an array
     "holds key",  # a key that is reserved
+    "long number",
     "calls host",  # the callback
+    "many results",  # how many, and how many are allowed
+    "axis name",  # mesh axes
     "calls outside",  # the target of a custom call
     "no source",  # the function
     "uses enclosing",  # the function, and variables of the one around it
@@ -77,6 +80,7 @@ EXAMPLES = (
     *(Refusal("uses enclosing", ("main", "n", "m")), Refusal("uses alias", ("main", "g", "f"))),
     *(Refusal("uses notebook", ("main", "MESH", "Mesh")), Refusal("unreduced", ("x, y",))),
     *(Refusal("too large", ("4",)), Refusal("unreadable")),
+    *(Refusal("long number"), Refusal("many results", ("4,000", "500")), Refusal("axis name", ("é",))),
     Raised("ValueError", "Incompatible shapes for broadcasting: shapes=[(40, 24), (6,)]"),
     *(Raised("AssertionError", ""), Raised("TypeError", "incompatible function arguments.", "int, NoneType")),
     *(ErrorMeaning("broadcasting"), WouldDeadlock("all_reduce", ("x",), (0, 2), (1, 0), 2)),

@@ -143,6 +143,15 @@ def same_behaviour(one: Execution, other: Execution, *, by_compiler: bool) -> bo
         return (refused := _refusal(one)) is not None and refused == _refusal(other)
 
 
+def leaves_all_to_the_compiler(run: Execution, formula: Execution) -> bool:
+    """Whether nobody wrote what the formula's own program sends, and the rest of what is written is a decoy."""
+    try:
+        sent = _moves(formula.ran.compiled)
+        return bool(sent) and sent <= _moves(run.unwritten) and same_results(run, formula)
+    except Failed:
+        return False
+
+
 def same_results(one: Execution, other: Execution) -> bool:
     """Whether two programs leave the same blocks on every device."""
     try:

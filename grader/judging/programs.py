@@ -18,7 +18,7 @@ from grader.exercises.exercise import Exercise
 from grader.exercises.forms import ProgramExercise
 from grader.exercises.verdict import Score
 from grader.judging import costs, results
-from grader.judging.behaviour import Execution, execution_of, same_behaviour
+from grader.judging.behaviour import Execution, execution_of, leaves_all_to_the_compiler, same_behaviour
 from grader.judging.judgment import Check, Judgment
 from grader.judging.miss import Miss
 from grader.judging.references import expected_results
@@ -68,7 +68,9 @@ class ProgramJudgment(Judgment):
 
     def _is_formula(self, k: int) -> bool:
         run, nothing = self.behaviors[k], _nothing_done(self.exercise, self.cases[k])
-        return isinstance(run, Execution) and nothing is not None and same_behaviour(run, nothing, by_compiler=True)
+        if not isinstance(run, Execution) or nothing is None:
+            return False
+        return same_behaviour(run, nothing, by_compiler=True) or leaves_all_to_the_compiler(run, nothing)
 
     def score(self) -> Score | None:
         if not self.exercise.against_compiler:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,6 +22,8 @@ from grader.findings.problems import Refusal
 from grader.jax_versions import artefact, open_jaxpr, option_set, quick_options
 from grader.programs.jaxprs import equations, is_jaxpr
 from grader.programs.origins import Origin, origins_in
+
+MOST_RESULTS = 500  # ten times as many as any exercise has; each takes time to compile
 
 
 class Refused(Exception):
@@ -89,8 +91,8 @@ def trace(fn: Callable[..., Any], *args: Any, platform: str | None = None) -> Pr
     """Trace `fn` on `args` (arrays or `aval`s, pytrees of them) into a `Program`, for this platform or the one here.
 
     An argument that `fn` gives away to a function jitted inside it is one that the program may write over.
-    Debug prints and debug callbacks are left out. Host callbacks raise `Refused`, as does a result
-    that is no array; whatever `fn` itself raises passes through.
+    Debug prints and debug callbacks are left out. Host callbacks raise `Refused`, as do more results than any exercise
+    has, and mesh axes whose names XLA's compiler cannot read; whatever `fn` itself raises passes through.
     """
     jitted: jax.stages.Wrapped = jax.jit(_named_alike(fn))
     traced = jitted.trace(*args)
@@ -98,6 +100,10 @@ def trace(fn: Callable[..., Any], *args: Any, platform: str | None = None) -> Pr
     names, gone = {eqn.primitive.name for eqn in inside}, _given_away(traced.jaxpr, args)
     if callbacks := sorted(name for name in names if "callback" in name and not _is_debug(name)):
         raise Refused(Refusal("calls host", tuple(callbacks)))
+    if (count := len(open_jaxpr(traced.jaxpr).outvars)) > MOST_RESULTS:
+        raise Refused(Refusal("many results", (f"{count:,}", str(MOST_RESULTS))))
+    if odd := sorted(filter(_ends_the_compiler, _axes(inside))):
+        raise Refused(Refusal("axis name", tuple(odd)))
     if gone or any(map(_is_debug, names)):
         jitted = _without_debug(traced, gone)  # which traces no line of `fn` again
     with without_places():
@@ -161,6 +167,18 @@ def without_places() -> contextlib.AbstractContextManager[None]:
 
 def _is_debug(primitive: str) -> bool:
     return primitive.startswith("debug_")
+
+
+def _axes(eqns: Iterable[core.JaxprEqn]) -> set[str]:
+    """The names of all mesh axes that equations name."""
+    leaves = (leaf for eqn in eqns for leaf in jax.tree.leaves(eqn.params))
+    meshes = (getattr(leaf, "mesh", leaf) for leaf in leaves)
+    return {str(name) for mesh in meshes for name in getattr(mesh, "axis_names", ())}
+
+
+def _ends_the_compiler(axis: str) -> bool:
+    """Whether XLA's compiler cannot read a name back that it has written, and then ends the process it is in."""
+    return not axis.isascii() or not axis.isprintable() or "\\" in axis
 
 
 def _without_debug(traced: Any, gone: tuple[int, ...]) -> jax.stages.Wrapped:

@@ -67,11 +67,12 @@ class Manual:
 class Structure:
     """What a program's text says: its mesh, its shard_maps, its collectives, its matmuls' FLOPs.
 
-    `dot_flops` counts the matmuls inside the shard_maps, per device, loops multiplied out, and `roots` the numbers
-    that a root is taken of there; `largest_product` is what the largest of these matmuls takes, once. `foreign` names
-    what it calls that is no operation of the devices, wherever in the text. `steps` is the length of the longest
-    chain of collectives that wait for one another, loops multiplied out. `donated` numbers the arrays given to it whose
-    memory it may write over.
+    `dot_flops` counts the matmuls, per device, loops multiplied out (outside of the shard_maps, what a device computes
+    at least), and `roots` the numbers that a root is taken of; `largest_product` is what the largest of these matmuls
+    takes, once. `is_unbounded`: how often one of them runs is known only at run time. `foreign` names what it calls
+    that is no operation of the devices, wherever in the text. `steps` is the length of the longest chain of collectives
+    that wait for one another, loops multiplied out. `donated` numbers the arrays given to it whose memory it may write
+    over.
     """
 
     mesh: Mapping[str, int]
@@ -83,6 +84,7 @@ class Structure:
     donated: tuple[int, ...] = ()
     roots: int = 0
     largest_product: int = 0
+    is_unbounded: bool = False
 
     def waiting(self, collective: Collective) -> tuple[int, int] | None:
         """Two devices of which the first would wait in a collective for the second for ever, if the text says so."""

@@ -65,7 +65,7 @@ def walk(module: ir.Module, mesh: Mapping[str, int] | None = None) -> Structure:
     known = Known(devices, functions)
     order = Order(known, meshes)
     visitor = _Visitor(mesh, order)
-    visitor.regions(main, _Place(1, np.ones(devices, int), Fraction(0), known))
+    visitor.regions(main, _Place(1, np.ones(devices, int), np.ones(devices, int), Fraction(0), known))
     return Structure(
         mesh,
         tuple(visitor.manual),
@@ -76,15 +76,21 @@ def walk(module: ir.Module, mesh: Mapping[str, int] | None = None) -> Structure:
         donated(main),
         visitor.roots,
         visitor.largest_product,
+        visitor.is_unbounded,
     )
+
+
+MOST_TURNS = 1 << 30  # beyond all limits; a text may claim more than can be counted
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a walk is: how often the program comes by there, each device for itself, and what runs meanwhile."""
+    """Where a walk is: how often the program comes by there, each device for itself, at most how often (where a branch
+    may be taken or not), and what runs meanwhile."""
 
     times: int | None
     visits: Numbers
+    most: Numbers
     meanwhile: Fraction
     known: Known
     around: tuple[int, int] = (0, 0)
@@ -96,6 +102,7 @@ class _Place:
             self,
             times=None if self.times is None or alike is None else self.times * alike,
             visits=None if self.visits is None or turns is None else self.visits * turns,
+            most=None if self.most is None or turns is None else self.most * turns,
         )
 
 
@@ -110,6 +117,7 @@ class _Visitor:
     dot_flops: int = 0
     roots: int = 0
     largest_product: int = 0
+    is_unbounded: bool = False
 
     def regions(self, op: ir.Operation, place: _Place) -> None:
         for block in blocks_in(op):
@@ -132,16 +140,23 @@ class _Visitor:
             chosen = place.known.branch(op)
             for number, block in enumerate(blocks_in(op)):
                 taken = None if chosen is None else chosen == number
-                self.block(block, replace(place.often(taken), times=None))
+                most = place.most if taken is None else place.often(taken).most
+                self.block(block, replace(place.often(taken), times=None, most=most))
         elif op.name == "sdy.manual_computation":
             self.shard_map(op, place)
         else:
-            if op.name == "stablehlo.dot_general" and self.manual:
-                self.dot_flops += dot_flops(op) * (place.times or 1)
-                self.largest_product = max(self.largest_product, dot_flops(op))
-            if self.manual:
-                self.roots += roots(op) * (place.times or 1)
+            self.work(op, place)
             self.regions(op, place)
+
+    def work(self, op: ir.Operation, place: _Place) -> None:
+        """Count what an operation computes. Outside of shard_map, a device computes at least its share."""
+        flops = dot_flops(op) if op.name == "stablehlo.dot_general" else 0
+        most = 1 if place.most is None else min(abs(int(place.most.max())), MOST_TURNS)
+        self.is_unbounded |= place.most is None and bool(flops or roots(op))
+        self.dot_flops += flops * most // (1 if self.manual else max(1, math.prod(self.mesh.values())))
+        if self.manual:
+            self.largest_product = max(self.largest_product, flops)
+            self.roots += roots(op) * most
 
     def shard_map(self, op: ir.Operation, place: _Place) -> None:
         manual = Manual(manual_axes(op), specs_of(op, "in_shardings"), specs_of(op, "out_shardings"))

@@ -82,6 +82,11 @@ _FORMS = {  # what is wrong, though the values are correct; the cause; and what 
         "The collective is in a branch or in a loop with an unknown number of iterations.",
         "Can the program call it a fixed number of times?",
     ),
+    "unknown work": (
+        "the amount of work is unknown",
+        "A matmul or a square root is in a loop with an unknown number of iterations.",
+        "Can the loop run a fixed number of times?",
+    ),
     "collective": (
         "one {kind} along `{1}` isn't needed",
         "Afterward, every device along `{1}` holds the full result.",

@@ -28,7 +28,14 @@ REFUSALS: dict[Reason, tuple[str, str, str]] = {  # the headline, the cause, and
     "holds devices": (OTHER, "It holds devices.", "Return their IDs, which are numbers: `device.id`."),
     "holds dtype": (OTHER, "It holds an array of dtype `{0}`.", "Use a list for strings; arrays hold only numbers."),
     "holds key": (OTHER, "It holds a dict with the key `{0}`, which is reserved.", "Use another key."),
+    "long number": (OTHER, "It holds a number with more than a thousand digits.", "Which number is asked for?"),
     "calls host": ("The function calls back to Python on the host.", "It uses `{0}`.", COMPUTE),
+    "many results": ("The function returns {0} arrays.", "At most {1} are compiled.", "Is a list built in a loop?"),
+    "axis name": (
+        "XLA's compiler can't read the mesh axis name `{0}`, and would crash.",
+        "It can only read ASCII characters without a backslash.",
+        "Rename the axis.",
+    ),
     "calls outside": (
         "The program calls `{0}`, so it was not run.",
         "That runs outside the devices, as LAPACK's functions in `jnp.linalg` do.",

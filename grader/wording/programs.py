@@ -117,8 +117,8 @@ def _(f: kinds.PodRefusal) -> Said:
 @says(kinds.NothingDone)
 def _(f: kinds.NothingDone) -> Said:
     return Said(
-        detail="Each device ends up with exactly what the plain formula gives with no sharding annotations, and sends "
-        "just as much, so this earns no points yet."
+        detail="Each device ends up with exactly what the plain formula gives with no sharding annotations, and the "
+        "compiler chooses all of the communication that this needs, so it earns no points yet."
     )
 
 

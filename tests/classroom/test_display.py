@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import nbformat
 import pages
 import pytest
@@ -9,7 +11,7 @@ from bs4 import BeautifulSoup
 from fuzzing import within
 from jinja2 import DictLoader
 from nbconvert import HTMLExporter
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 
 from grader.classroom.grading import filters
 from grader.classroom.grading.display import LEFT_OUT, MORE, harmless_outputs
@@ -269,3 +271,10 @@ def without_descriptions(page: str) -> str:
         element.attrs.pop("tabindex", None)
         element.attrs.pop("alt", None)
     return str(parsed)
+
+
+def test_no_page_steers_a_terminal_that_shows_it():
+    steering = "\x1b]0;x\x07 \x9b2J \x85"
+    nb = new_notebook(cells=[new_markdown_cell(steering), new_code_cell(f"x = '{steering}'")])
+    page, _ = Page().from_notebook_node(nb)
+    assert not re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", page)

@@ -76,6 +76,13 @@ def test_canvas_gets_its_own_table_back_with_one_column_filled_in(table):
     assert sorted(filled.students) == ["ada", "alan", "eve"] and not filled.problems and not filled.notes
 
 
+def test_a_name_that_somebody_chose_is_no_address(table):
+    """Who is called as another's login, or address, gives the other no mark."""
+    us = People((*ROSTER, Identity("eve", "moodle", "", "eve"), Identity("at@uni.edu", "canvas", "50", "x")), CAME)
+    filled = fill_canvas(table(CANVAS), "07_matmul", {"eve": MARKS["eve"], "at@uni.edu": MARKS["ada"]}, us)
+    assert not filled.students
+
+
 def test_canvas_reads_it_as_it_reads_its_own(table):
     """What its importer asks: the first columns, the row of the points, and whose number is whose."""
     header, _, possible, *students = cells(fill_canvas(table(CANVAS), "07_matmul", MARKS, US).text)

@@ -208,6 +208,12 @@ def test_paths_that_lead_outside(take, name):
     assert "in class.zip leads outside the archive: left out" in taken[0].problem
 
 
+def test_a_name_that_ends_early_is_said(take):
+    data = packed({"ada/x.ipynb": OURS, "eve\x01M - 07.ipynb": OURS}).replace(b"eve\x01M", b"eve\0M")
+    written, taken = take(data)
+    assert set(written) == at("ada") and "has no possible name: left out" in taken[0].problem
+
+
 def test_links_in_the_archive_and_on_the_disk(take, tmp_path):
     link = zipfile.ZipInfo("bob/x.ipynb")
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
@@ -280,6 +286,25 @@ def test_only_the_outermost_name_says_whose_a_file_is(take, files, students):
     written, taken = take({name: theirs if "allory" in name else OURS for name in files})
     assert [t.student for t in taken if "allory" not in t.student and not t.problem] == students
     assert {name: data for name, data in written.items() if "allory" not in name} == dict.fromkeys(at(*students), OURS)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Alice A_77_assignsubmission_file__78_assignsubmission_file_/07_matmul.ipynb",
+        "alicea_77_978_1234_07_matmul.ipynb",  # alicea_77 is called so, and has number 978
+        "7-5 - Alice A - Jan 1, 2024 1000 AM - Jan 2, 2024 1000 AM/x.ipynb",
+        "Alice A - x - 07_matmul.ipynb",
+    ],
+)
+def test_a_name_that_can_be_read_in_two_ways_is_nobodys(take, name):
+    written, (taken,) = take({name: OURS})
+    assert not written and taken.problem.startswith("Whose is ")
+
+
+def test_two_files_under_one_name_without_a_number_could_each_be_it(take):
+    written, (taken,) = take({"Alice A - 07_matmul.ipynb": "evil", "Alice A - hw.zip": packed({"x.ipynb": OURS})})
+    assert not written and "of one student or of namesakes: 07_matmul.ipynb, hw.zip" in taken.problem
 
 
 def test_whose_is_what_another_platform_named(take):

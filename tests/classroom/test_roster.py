@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pages
 import pytest
@@ -17,6 +18,7 @@ from grader.classroom.handins.roster import (
     RECEIVED,
     ROSTER,
     Identity,
+    Match,
     Roster,
     Sender,
     enter_people,
@@ -81,6 +83,28 @@ def test_namesakes_are_never_taken_for_one(collect):
     assert collect(["John Smith_9_assignsubmission_file_/x.ipynb"], "09_cost") == ["John_Smith_9"]
 
 
+def doubts(tmp_path, files, lesson, trust_names=False):
+    (tmp_path / "class.zip").write_bytes(packed(dict.fromkeys(files, OURS)))
+    known = replace(read_roster(tmp_path / "submitted"), trust_names=trust_names)
+    receipts = unpack(tmp_path / "class.zip", lesson, tmp_path / "submitted", roster=known)
+    return {one.student: one.doubt for one in receipts}
+
+
+def test_what_rests_on_a_name_alone_is_for_a_person_unless_names_are_fixed(collect, tmp_path):
+    first = ["Ada Lovelace_70_assignsubmission_file_/x.ipynb", "Bo_71_assignsubmission_file_/x.ipynb"]
+    collect(first)
+    assert doubts(tmp_path, first, LESSON) == {"Ada_Lovelace": "", "Bo": ""}, "their numbers in this lesson are known"
+    later = ["Ada Lovelace_80_assignsubmission_file_/x.ipynb", "Cy_81_assignsubmission_file_/x.ipynb"]
+    assert doubts(tmp_path, later, "08_rings") == {"Ada_Lovelace": "known by the name alone", "Cy": ""}
+    assert doubts(tmp_path, later[:1], "09_cost", trust_names=True) == {"Ada_Lovelace": ""}
+
+
+def test_another_with_the_name_in_the_same_lesson_is_another(collect, tmp_path):
+    collect(["Ada Lovelace_70_assignsubmission_file_/x.ipynb"])
+    other = doubts(tmp_path, ["Ada Lovelace_77_assignsubmission_file_/y.ipynb"], LESSON)
+    assert list(other) == ["Ada_Lovelace_77"] and "perhaps the student of submitted/Ada_Lovelace" in str(other)
+
+
 def test_a_new_student_does_not_get_the_id_of_another(collect, tmp_path):
     file = tmp_path / "submitted" / ROSTER
     file.parent.mkdir()
@@ -91,15 +115,15 @@ def test_a_new_student_does_not_get_the_id_of_another(collect, tmp_path):
 def test_two_rows_of_one_archive_that_say_one_id_are_both_new():
     rows = [Identity("ada", "canvas", "12", "a"), Identity("ada", "canvas", "13", "b")]
     people = {("a", "12"): Sender("canvas", "12", "a"), ("b", "13"): Sender("canvas", "13", "b")}
-    assert Roster(tuple(rows)).ids(people) == {}
+    assert Roster(tuple(rows)).matches(people, LESSON) == {}
 
 
 @pytest.mark.parametrize("name", ["=1+2", "@ada", "-rf", "a;=1", "a\tb", "\u202eada", "'=x", 'ada,"b"\n=c'])
 def test_names_are_data_and_are_known_again(tmp_path, name):
     sender = Sender("moodle", "5", name)
     for _ in range(3):
-        known = read_roster(tmp_path).ids({("x", "5"): sender})
-        keep_senders(tmp_path, LESSON, {known.get(("x", "5"), "@id"): sender})
+        known = read_roster(tmp_path).matches({("x", "5"): sender}, LESSON).get(("x", "5"), Match("@id"))
+        keep_senders(tmp_path, LESSON, {known.id: sender})
     assert len(read_roster(tmp_path).rows) == 1 and read_roster(tmp_path).taken == {"@id"}
     for file in (ROSTER, RECEIVED):
         cells = (tmp_path / file).read_text().splitlines()[1].split(",")
@@ -149,6 +173,7 @@ WRONG = {
     "another": (b"a,b\n1,2\n", "roster.csv has no column id, platform, number, name, email"),
     "semicolons": (b"id;platform;number;name;email\nada;canvas;1;a;\n", "is it parted by commas?"),
     "no id": (b"id,platform,number,name,email\n,canvas,1,a,\n", "row 2"),
+    "two lines": (b'id,platform,number,name,email\n"ada\nbo",canvas,1,a,\n', "row 2: “ada�bo” is no id of a student"),
     "a way out": (b"id,platform,number,name,email\n../eve,canvas,1,a,\n", "no id of a student"),
 }
 

@@ -33,6 +33,29 @@ ALIKE = {
 }
 
 
+LOOKED_AT = [
+    "def f(x):\n    y = x\n    return dir()",
+    "def f(x):\n    y = x\n    return inspect.currentframe()",
+    "def f(x):\n    y = (a for a in x)\n    return y.gi_frame",
+    "def f(x):\n    def body(a):\n        return a\n    return repr(body)",
+    "def f(x):\n    def body(a):\n        return a\n    return f'{body}'",
+    "def f(x):\n    def body(a):\n        return a\n    return body",
+    "def f(x):\n    def body(a):\n        return a\n    other = body\n    return str(other)",
+]
+
+
+@pytest.mark.parametrize("source", LOOKED_AT)
+def test_a_name_that_is_looked_at_stays(source):
+    """Or the function would do in grading what it does not do in the notebook."""
+    name = "body" if "body" in source else "y"
+    assert name not in spelled(source).names.values()
+
+
+def test_a_function_that_jax_calls_may_be_called_otherwise():
+    mapped = "def f(x):\n    def {0}(a):\n        return a\n    return jax.jit({0})(x)"
+    assert spelled(mapped.format("body")).plain == spelled(mapped.format("local")).plain
+
+
 @pytest.mark.parametrize("one, other", ALIKE.values(), ids=ALIKE.keys())
 def test_functions_that_call_things_otherwise_are_the_same(one, other):
     assert spelled(one).plain == spelled(other).plain

@@ -11,7 +11,7 @@ import pytest
 from grader.classroom.grading.execute import _judged, grading_of
 from grader.classroom.runs import run as running
 from grader.classroom.runs.run import Clock, Run, perform
-from grader.classroom.store import Store
+from grader.classroom.store import Store, Unavailable
 from grader.classroom.verdicts.judge import no_marks
 from grader.classroom.walls.templates import Ended, Limits
 from grader.findings.verdicts import TooLong
@@ -27,6 +27,27 @@ def test_what_is_doubted_is_kept_when_another_process_finds_the_same(tmp_path):
     assert Store(tmp_path).get("verdicts", "a") is None
     Store(tmp_path).doubt("verdicts", "a", {"points": 0}, "crashed")
     assert Store(tmp_path).get("verdicts", "a") == {"points": 0}
+
+
+def test_a_result_under_another_key_says_nothing(tmp_path):
+    """Whoever moves a file of the store about changes no mark: it is computed again."""
+    store = Store(tmp_path)
+    store.put("verdicts", "aa", {"points": 4})
+    store.put("verdicts", "bb", {"points": 0})
+    right, wrong = (tmp_path / "verdicts" / name / f"{name}.json.gz" for name in ("aa", "bb"))
+    wrong.write_bytes(right.read_bytes())
+    assert store.get("verdicts", "aa") == {"points": 4} and store.get("verdicts", "bb") is None
+
+
+@pytest.mark.parametrize("text", ["", "seed", "-3", "1e9", "1" * 5000, "\xff"])
+def test_a_garbled_secret_is_named_and_none_is_drawn_in_its_place(tmp_path, text):
+    store = Store(tmp_path)
+    store.seed("07_matmul")
+    file = tmp_path / "seeds" / "07_matmul"
+    file.write_bytes(text.encode("latin-1"))
+    with pytest.raises(Unavailable, match="seeds/07_matmul should hold a number.*Restore the file"):
+        store.seed("07_matmul")
+    assert file.read_bytes() == text.encode("latin-1")
 
 
 def test_a_late_verdict_is_judged_again_by_the_next_grader(tmp_path):

@@ -184,6 +184,15 @@ def test_a_copy_of_an_answer_and_one_without_its_marks_stay(lesson):
     assert after.index("my answer") < len(after) - 1 - after[::-1].index("check()")
 
 
+def test_what_a_student_writes_among_the_links_stays():
+    links = "[← one](../01/01.ipynb) · [all lessons](../index.ipynb)<br>\nCore 60 minutes"
+    base = new_notebook(cells=[new_markdown_cell(f"# Title\n\n{links}")])
+    new = new_notebook(cells=[new_markdown_cell(f"# Title\n\n{links.replace('60', '70')}")])
+    mine = new_notebook(cells=[new_markdown_cell(f"# Title\n\n{links} My own note.")])
+    assert any("My own note." in cell.source for cell in merged(mine, base, new).cells)
+    assert sources(merged(copy(base), base, new)) == sources(new), "and without one the links are the new ones"
+
+
 def test_a_file_beside_the_notebook_that_a_student_changed_stays(tmp_path):
     released = tmp_path / "course" / "19_hosts" / "train.py"
     released.parent.mkdir(parents=True)

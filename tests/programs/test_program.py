@@ -108,3 +108,25 @@ def test_what_a_function_gives_away_inside_stands_in_the_bytes():
     assert [structure(trace(fn, *given)).donated for fn in (stepped, half)] == [(0, 1), ()]
     trace(stepped, *given).run(*given)
     assert not given[0]["w"].is_deleted()
+
+
+@pytest.mark.parametrize("axis", ["é", "a\\b", "a\nb"])
+def test_an_axis_that_would_end_the_compiler_is_refused_where_it_is_traced(axis):
+    mesh = make_mesh({axis: 8})
+    summed = jax.shard_map(lambda block: jax.lax.psum(block, axis), mesh=mesh, in_specs=P(axis), out_specs=P())
+    with pytest.raises(Refused) as refused:
+        trace(summed, aval((16,), jnp.float32, P(axis), mesh))
+    assert refused.value.finding == Refusal("axis name", (axis,))
+
+
+def test_axes_with_other_odd_names_are_as_any():
+    mesh = make_mesh({'a<"b {0}': 8})
+    (axis,) = mesh.axis_names
+    summed = jax.shard_map(lambda block: jax.lax.psum(block, axis), mesh=mesh, in_specs=P(axis), out_specs=P())
+    assert trace(summed, aval((16,), jnp.float32, P(axis), mesh)).results == [("", (2,))]
+
+
+def test_thousands_of_results_are_refused_before_they_are_compiled():
+    with pytest.raises(Refused) as refused:
+        trace(lambda a: [a[0] + k for k in range(4000)], jnp.ones(8))
+    assert refused.value.finding == Refusal("many results", ("4,000", "500"))

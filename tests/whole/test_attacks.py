@@ -12,10 +12,12 @@ from collections import Counter
 from dataclasses import replace
 from textwrap import dedent
 
+import mini
 import needs
 import pytest
 from rota import in_turn
 from whole.attacks import ATTACKS, BY_NAME, attack, crash, fake, files, fill, poison, result, steal
+from whole.attacks.around import AROUND
 from whole.attacks.attack import Attack
 from whole.attacks.grading import directly
 from whole.attacks.lab import Lab
@@ -52,6 +54,7 @@ def lab(course):
 def test_it_gets_nothing_and_does_no_harm(lab, hostile):
     seen = directly(hostile, lab.course) if needs.lacking("laboratory") else lab.run(hostile.name)
     assert "is not defined" not in seen.words, "the attack itself failed"
+    assert hostile.executed(seen), "it left no trace"
     assert not hostile.won(seen)
     assert not result.harm(seen)
 
@@ -64,11 +67,17 @@ def test_then_an_honest_hand_in_gets_everything_and_nothing_is_left(lab):
     assert lab.close() == []
 
 
+@pytest.mark.parametrize("one", [pytest.param(a, id=a.name, marks=in_turn(k, 2 * EVERY)) for k, a in enumerate(AROUND)])
+def test_around_the_walls_it_gets_nothing(one, tmp_path):
+    trace, won = one.act(mini.built_course(tmp_path))
+    assert trace and not won
+
+
 # The table itself, and what looks at the results.
 
 
 def test_the_table_is_whole():
-    assert len(ATTACKS) >= 45
+    assert len(ATTACKS) + len(AROUND) >= 200
     assert max(Counter(a.name for a in ATTACKS).values()) == 1
     assert {module: {a.aim for a in module.ATTACKS} for module in AIMS} == AIMS
     for a in ATTACKS:

@@ -126,8 +126,16 @@ def bare(nb: NotebookNode) -> NotebookNode:
 
 def without_links(text: str) -> str:
     """The text of a cell without the paragraphs that the build has put into it: links, and where the core goes on."""
-    paragraphs = text.split("\n\n")
-    return "\n\n".join(p for p in paragraphs if f"]({INDEX})" not in p and not p.startswith(STRETCH))
+    return "\n\n".join(p for p in text.split("\n\n") if not _is_built(p))
+
+
+def links_in(text: str) -> list[str]:
+    """The paragraphs that the build has put into the text of a cell."""
+    return [p for p in text.split("\n\n") if _is_built(p)]
+
+
+def _is_built(paragraph: str) -> bool:
+    return f"]({INDEX})" in paragraph or paragraph.startswith(STRETCH)
 
 
 def first_cell(number: str, where: Published) -> NotebookNode:

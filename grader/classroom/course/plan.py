@@ -94,7 +94,7 @@ def plan_of(root: Path) -> Plan:
     try:
         text = file.read_text()
         settings = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Unavailable(f"{PLAN} is no TOML: {error}.") from error
     return _Reader(text).course(settings, sources)
 
@@ -216,7 +216,9 @@ class _Reader:
     def _wrong(self, path: tuple[str, ...], words: str) -> NoReturn:
         number = self._line(path)
         place = f"{PLAN}, line {number}" if number else PLAN
-        raise Unavailable(f"{place}: {one_line('.'.join(path))} {words}{'' if words.endswith('?') else '.'}")
+        raise Unavailable(
+            f"{place}: {one_line('.'.join(path))} {one_line(words, 500)}{'' if words.endswith('?') else '.'}"
+        )
 
     def _line(self, path: tuple[str, ...]) -> int:
         """The line that names the last part of a path, or of the longest beginning of it that a line names; else 0."""

@@ -13,6 +13,13 @@ from typing import Any
 
 from grader.classroom.course.cells import Cell, CellText
 
+# What looks at names, and what of a frame or of code does.
+LOOKING = {
+    *("dir", "locals", "globals", "vars", "eval", "exec", "compile", "sys", "inspect", "traceback", "gc", "help"),
+    *("breakpoint", "get_ipython", "__import__"),
+}
+OF_A_FRAME = ("__", "_getframe", "f_", "co_", "gi_", "cr_", "ag_", "tb_")
+LIBRARIES = ("jax", "lax", "jnp", "functools")  # what these are given is called, and not shown
 # A word in JSON; or a colour of a terminal or an escaped character, which is no part of the word behind it.
 WORD = r"\\u001b\[[\d;]*m|\\u[\da-f]{4}|\\.|\w+"
 
@@ -63,14 +70,30 @@ def _goes_by_names(function: ast.FunctionDef) -> bool:
     strange = (ast.ClassDef, ast.AsyncFunctionDef, ast.Global, ast.Nonlocal, ast.Match, ast.ExceptHandler)
     nodes = list(ast.walk(function))
     attributes = (node.attr for node in nodes if isinstance(node, ast.Attribute))
-    return any(isinstance(node, strange) for node in nodes) or any(name.startswith("__") for name in attributes)
+    return (
+        any(isinstance(node, strange) for node in nodes)
+        or any(isinstance(node, ast.Name) and node.id in LOOKING for node in nodes)
+        or any(name.startswith(OF_A_FRAME) for name in attributes)
+    )
+
+
+def _shown(function: ast.FunctionDef) -> set[str]:
+    """The functions inside one whose names can be seen, since more is done with them than to call them."""
+    nodes = list(ast.walk(function))
+    called = set[int]()
+    for call in (node for node in nodes if isinstance(node, ast.Call)):
+        called.add(id(call.func))
+        if ast.unparse(call.func).split(".")[0] in LIBRARIES:
+            called |= set(map(id, call.args))
+    loaded = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and id(n) not in called}
+    return loaded & {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
 
 
 def _hidden_names(function: ast.FunctionDef, table: symtable.SymbolTable) -> list[str]:
     """What a function and those inside it assign and define, in order; nothing that is a parameter, is imported, or
     means something from outside anywhere in it."""
     symbols = [symbol for each in _tables(table) for symbol in each.get_symbols()]
-    seen = {s.get_name() for s in symbols if s.is_parameter() or s.is_imported() or s.is_global()}
+    seen = {s.get_name() for s in symbols if s.is_parameter() or s.is_imported() or s.is_global()} | _shown(function)
     bound = (_bound(node) for statement in function.body for node in ast.walk(statement))
     return list(dict.fromkeys(name for name in bound if name and name not in seen and not name.startswith("__")))
 

@@ -7,7 +7,7 @@ her changes to a worked example, her own cells and files. What has changed in th
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import SequenceMatcher
@@ -20,7 +20,7 @@ from nbformat import NotebookNode
 from nbformat.sign import NotebookNotary
 from nbformat.v4 import new_markdown_cell
 
-from grader.classroom.course.frame import without_links
+from grader.classroom.course.frame import links_in
 from grader.classroom.course.notebook import checked, grade_id
 from grader.classroom.store import write
 
@@ -134,21 +134,22 @@ def merged(mine: NotebookNode, base: NotebookNode, new: NotebookNode) -> Noteboo
     starters = {grade_id(cell): cell.source for cell in base.cells}
     mine = _marked_once(mine, starters, new)
     theirs = {grade_id(cell): cell for cell in mine.cells if grade_id(cell)}
-    own, replaced = _own_cells(mine, base)
-    places = dict(_equal(base.cells, new.cells))
+    built = {links for cell in (*base.cells, *new.cells) for links in links_in(cell.source)}
+    own, replaced = _own_cells(mine, base, built)
+    places = dict(_equal(base.cells, new.cells, built))
     behind: dict[int, list[NotebookNode]] = {}
     for anchor, cell in own:
         place = next((places[k] for k in range(anchor, -1, -1) if k in places), -1)
         behind.setdefault(place, []).append(cell)
     dropped = {places[k] for k in replaced if k in places}
-    unchanged = {_key(cell): cell for cell in mine.cells if cell.cell_type == "code"}  # with its outputs
+    unchanged = {_key(cell, built): cell for cell in mine.cells if cell.cell_type == "code"}  # with its outputs
     cells = list(behind.get(-1, ()))
     for k, cell in enumerate(new.cells):
         name = grade_id(cell)
         if name in theirs and not checked(cell):
             cells += _answer(cell, theirs[name], starters.get(name, cell.source))
         elif k not in dropped:
-            cells.append(unchanged.get(_key(cell), cell) if not name else cell)
+            cells.append(unchanged.get(_key(cell, built), cell) if not name else cell)
         cells += behind.get(k, ())
     return nbformat.from_dict({**new, "cells": _with_own_ids(cells)})
 
@@ -185,12 +186,14 @@ def _marked_once(mine: NotebookNode, starters: Mapping[str, str], new: NotebookN
     return nbformat.from_dict({**mine, "cells": cells})
 
 
-def _own_cells(mine: NotebookNode, base: NotebookNode) -> tuple[list[tuple[int, NotebookNode]], set[int]]:
+def _own_cells(
+    mine: NotebookNode, base: NotebookNode, built: Set[str]
+) -> tuple[list[tuple[int, NotebookNode]], set[int]]:
     """A student's own cells, each with the number of the base's cell that it stands behind; and the numbers of the
     base's cells in place of which she has one of her own."""
     own: list[tuple[int, NotebookNode]] = []
     replaced: set[int] = set()
-    for kind, i, j, k, m in _matcher(base.cells, mine.cells).get_opcodes():
+    for kind, i, j, k, m in _matcher(base.cells, mine.cells, built).get_opcodes():
         cells = [cell for cell in mine.cells[k:m] if not grade_id(cell)]
         if kind in ("insert", "replace") and cells:
             instead = [n for n in range(i, j) if not grade_id(base.cells[n])][: len(cells)]
@@ -200,18 +203,20 @@ def _own_cells(mine: NotebookNode, base: NotebookNode) -> tuple[list[tuple[int, 
     return own, replaced
 
 
-def _equal(one: Sequence[NotebookNode], other: Sequence[NotebookNode]) -> Iterator[tuple[int, int]]:
-    for block in _matcher(one, other).get_matching_blocks():
+def _equal(one: Sequence[NotebookNode], other: Sequence[NotebookNode], built: Set[str]) -> Iterator[tuple[int, int]]:
+    for block in _matcher(one, other, built).get_matching_blocks():
         yield from ((block.a + k, block.b + k) for k in range(block.size))
 
 
-def _matcher(one: Sequence[NotebookNode], other: Sequence[NotebookNode]) -> SequenceMatcher:
-    return SequenceMatcher(None, [_key(cell) for cell in one], [_key(cell) for cell in other], autojunk=False)
+def _matcher(one: Sequence[NotebookNode], other: Sequence[NotebookNode], built: Set[str]) -> SequenceMatcher:
+    keys = [[_key(cell, built) for cell in cells] for cells in (one, other)]
+    return SequenceMatcher(None, keys[0], keys[1], autojunk=False)
 
 
-def _key(cell: NotebookNode) -> tuple[str, str]:
-    """What makes two cells the same one: an exercise's name, or else the text, whatever links the build put into it."""
-    return ("marked", name) if (name := grade_id(cell)) else (cell.cell_type, without_links(cell.source))
+def _key(cell: NotebookNode, built: Set[str]) -> tuple[str, str]:
+    """What makes two cells the same one: an exercise's name, or else the text, but for the links that were built."""
+    text = "\n\n".join(part for part in cell.source.split("\n\n") if part not in built)
+    return ("marked", name) if (name := grade_id(cell)) else (cell.cell_type, text)
 
 
 def _with_own_ids(cells: Sequence[NotebookNode]) -> list[NotebookNode]:

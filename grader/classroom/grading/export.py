@@ -26,7 +26,7 @@ from grader.classroom.course.notebook import CHECK
 from grader.classroom.course.plan import plan_of
 from grader.classroom.grading.record import HandIn
 from grader.classroom.handins.archive import listed
-from grader.classroom.handins.roster import LARGEST_TABLE, Identity, Received, read_received, read_roster
+from grader.classroom.handins.roster import GIVEN, LARGEST_TABLE, Identity, Received, read_roster
 from grader.classroom.store import Unavailable, write
 
 BOM = "\ufeff"
@@ -73,8 +73,12 @@ class People:
         return {row.number: row.id for row in self.roster if row.platform == platform and row.number}
 
     def by_address(self, students: Iterable[str]) -> dict[str, str]:
-        """E-mail addresses, and the ids of these students themselves, in small letters, with our ids."""
-        names = {student.casefold(): student for student in students}
+        """E-mail addresses, and the ids of these students themselves, in small letters, with our ids.
+
+        An id that came from a name which a student may have chosen is no address.
+        """
+        chosen = {row.id for row in self.roster if row.platform not in GIVEN}
+        names = {student.casefold(): student for student in students if student not in chosen}
         return names | {row.email.casefold(): row.id for row in self.roster if row.email}
 
 
@@ -97,8 +101,8 @@ def marks_of(root: Path, lesson: str) -> dict[str, LessonMark]:
 
 
 def people_of(root: Path) -> People:
-    submitted = root / "submitted"
-    return People(read_roster(submitted).rows, tuple(read_received(submitted)))
+    roster = read_roster(root / "submitted")
+    return People(roster.rows, roster.received)
 
 
 # The tables

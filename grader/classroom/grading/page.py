@@ -28,6 +28,7 @@ from grader.replays.page import DATA, PLAYER
 
 FILTERS = ("ansi2html", "clean_html", "highlight_code", "markdown2html", "strip_files_prefix")
 UNDESCRIBED = re.compile(r"<img(?![^>]*\balt=)")
+CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # which steer a terminal that shows the file
 FONT = re.compile(r"@font-face\s*\{[^}]*\}")  # Bootstrap's symbols, which no page shows
 ALLOWED = base64.b64encode(hashlib.sha256(PLAYER.encode()).digest()).decode()
 POLICY = (
@@ -65,6 +66,7 @@ class Page(HTMLExporter):
         if DATA in page:
             before, end, after = page.rpartition("</body>")
             page = f"{before}<script>{PLAYER}</script>{end}{after}"
+        page = CONTROLS.sub("\N{REPLACEMENT CHARACTER}", page)
         page = UNDESCRIBED.sub('<img alt="A picture that this cell shows"', page)
         head = resources.get("head")
         return HEAD_OF_PAGE.sub(lambda _: head, page, count=1) if head else page, resources

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import stat
 import zipfile
 from collections import Counter
@@ -23,6 +24,10 @@ MOST_ENTRIES = 20_000
 MOST_INSIDE = 2_000  # entries of a zip that a student packed, or of a student's folder
 PACKED_BY = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the others take memory as the zip likes
 ENTRY = b"PK\x01\x02"  # begins each entry's line in the directory at the end of a zip
+
+
+SUFFIXES = (".ipynb", ".zip")
+OF_A_SYSTEM = re.compile(r"__MACOSX|\.(git|ipynb_checkpoints|DS_Store|Trash)")  # begins what no student is called
 
 
 class Unreadable(Exception):
@@ -83,12 +88,16 @@ class Archive:
         path = PurePosixPath(name)
         if name.endswith("/") or not path.parts:
             return
-        if path.is_absolute() or ".." in path.parts or ":" in path.parts[0][1:2]:
+        if "\0" in info.orig_filename:  # zipfile's name ends there
+            self.problems.append(f"{one_line(info.orig_filename)} in {self.name} has no possible name: left out.")
+        elif path.is_absolute() or ".." in path.parts or ":" in path.parts[0][1:2]:
             self.problems.append(f"{one_line(name)} in {self.name} leads outside the archive: left out.")
         elif stat.S_ISLNK(info.external_attr >> 16):
             self.problems.append(f"{one_line(name)} in {self.name} is a link, not a file: left out.")
         elif not hidden(path):
             self.entries.append(Entry(path, info.file_size, info))
+        elif may_be_a_name(path):
+            self.problems.append(f"{one_line(name)} in {self.name} is a hidden file: left out. Whose is it?")
 
     def read(self, entry: Entry) -> bytes:
         """The bytes of an entry. Raises Unreadable when there are too many, or when they cannot be read."""
@@ -123,7 +132,9 @@ class Folder:
         self.entries: list[Entry] = []
         self.problems: list[str] = []
         for folder, folders, files in os.walk(source):
-            folders[:] = sorted(one for one in folders if not hidden(PurePosixPath(one)))
+            top = Path(folder) == source  # where somebody may be called so: then what is in it has a line
+            shown = (f for f in folders if not hidden(PurePosixPath(f)) or (top and not OF_A_SYSTEM.match(f)))
+            folders[:] = sorted(shown)
             for file in [*(one for one in folders if (Path(folder) / one).is_symlink()), *sorted(files)]:
                 self._sort(Path(folder, file), PurePosixPath(Path(folder, file).relative_to(source)))
             if len(self.entries) > MOST_ENTRIES:
@@ -131,6 +142,8 @@ class Folder:
 
     def _sort(self, file: Path, path: PurePosixPath) -> None:
         if hidden(path):
+            if may_be_a_name(path):
+                self.problems.append(f"{one_line(path)} in {self.name} is a hidden file: left out. Whose is it?")
             return
         if file.is_symlink():
             self.problems.append(f"{one_line(path)} in {self.name} is a link, not a file: left out.")
@@ -169,6 +182,15 @@ def lone_notebook(data: bytes, name: str) -> tuple[str, bytes]:
 def hidden(path: PurePosixPath) -> bool:
     """Whether a file is a system's own (.ipynb_checkpoints, ._name, __MACOSX) and not a student's."""
     return any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
+
+
+def may_be_a_name(path: PurePosixPath) -> bool:
+    """Whether a hidden file may be a hand-in: of somebody whose name begins with a dot."""
+    return hidden(PurePosixPath(path.parts[0])) and not OF_A_SYSTEM.match(path.parts[0]) and handed_in(path)
+
+
+def handed_in(path: PurePosixPath) -> bool:
+    return path.suffix.lower() in SUFFIXES
 
 
 def listed(names: Iterable[object]) -> str:

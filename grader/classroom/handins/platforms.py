@@ -11,6 +11,7 @@ can be (20,000 students, a zip of 2,000 entries from each) a quarter of an hour.
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import unicodedata
 from collections import Counter, defaultdict
@@ -22,33 +23,26 @@ from pathlib import Path, PurePosixPath
 
 from grader.arrays.words import one_line
 from grader.classroom.course.late import TIME
-from grader.classroom.handins.archive import Archive, Entry, Folder, Unreadable, listed, megabytes
-from grader.classroom.handins.roster import Roster, Sender
+from grader.classroom.handins.archive import Archive, Entry, Folder, Unreadable, handed_in, listed, megabytes
+from grader.classroom.handins.roster import GIVEN, WITH_NUMBERS, Match, Roster, Sender, as_name
 from grader.classroom.store import write
 
 # How platforms name a file: the student's name, a key that tells namesakes apart, the time, and the student's own name
-# for the file. A student chooses all of the last, and may put there what looks like the rest of another's: so each
-# expression begins at the beginning, and takes as little as it can.
-MOODLE = re.compile(r"(?P<name>[^/]+?)_(?P<key>\d+)_assignsubmission_[a-z]+_?/?(?P<file>.+)", re.DOTALL)
-BRIGHTSPACE = re.compile(
-    r"(?P<key>\d+)-\d+ - (?P<name>[^/]+?) - (?P<when>\w{3} \d{1,2}, \d{4} \d{1,4} [AP]M)(?:/| - )(?P<file>.+)",
-    re.DOTALL,
-)
-BLACKBOARD = re.compile(
-    r"(?P<key>[^/]*?_(?P<name>[^_/]+))_attempt_(?P<when>\d{4}(?:-\d\d){5})(?:_(?P<file>.+)|(?P<slip>\.txt))", re.DOTALL
-)
-CANVAS = re.compile(r"(?P<name>[^_/]+)_(?P<late>LATE_)?(?P<key>\d+)_(?P<upload>\d+)_(?P<file>.+)", re.DOTALL)
-CLASSROOM = re.compile(r"(?!\d+-\d+ - )(?P<key>(?P<name>[^/]+?)) - (?P<file>[^/]+)", re.DOTALL)  # Google's, from Drive
-WORDED = (MOODLE, BRIGHTSPACE, BLACKBOARD)  # with words of their own, which no student writes by chance
-PLATFORMS = {
-    MOODLE: "moodle",
-    BRIGHTSPACE: "brightspace",
-    BLACKBOARD: "blackboard",
-    CANVAS: "canvas",
-    CLASSROOM: "google",
+# for the file. A student chooses the last, on some platforms also the first, and may put there what looks like the rest
+# of another's. So a name can be read in two ways, and is then nobody's: see `_reading`.
+SHAPES = {
+    "moodle": r"(?P<name>{any})_(?P<key>[0-9]+)_assignsubmission_[a-z]+_?/?(?P<file>.+)",
+    "brightspace": r"(?P<key>[0-9]+)-[0-9]+ - (?P<name>{any}) - (?P<when>\w{{3}} [0-9]{{1,2}}, [0-9]{{4}} [0-9]{{1,4}} "
+    r"[AP]M)(?:/| - )(?P<file>.+)",
+    "blackboard": r"(?P<key>(?P<name>{any}))_attempt_(?P<when>[0-9]{{4}}(?:-[0-9][0-9]){{5}})"
+    r"(?:_(?P<file>.+)|(?P<slip>\.txt))",
+    "canvas": r"(?P<name>{any})_(?P<late>LATE_)?(?P<key>[0-9]+)_(?P<upload>[0-9]+)_(?P<file>.+)",
+    "google": r"(?P<key>(?P<name>{any})) - (?P<file>[^/]+)",  # from Drive
 }
+SHORTEST = {name: re.compile(shape.format(any="[^/]+?"), re.DOTALL) for name, shape in SHAPES.items()}
+LONGEST = {name: re.compile(shape.format(any=".+"), re.DOTALL) for name, shape in SHAPES.items()}
+WORDED = ("moodle", "brightspace", "blackboard")  # with words of their own, which no student writes by chance
 CLONES = "-submissions"  # ends the name of the folder into which `gh classroom clone` lays a class's repositories
-SUFFIXES = (".ipynb", ".zip")
 COPY = re.compile(r"(.+)-(\d{1,4})$", re.DOTALL)  # Canvas: a file handed in again under the same name
 MOST_CANDIDATES = 20  # of one student
 SHARE = 200_000_000  # bytes that are read for one student, and as many again from zips
@@ -56,13 +50,17 @@ SHARE = 200_000_000  # bytes that are read for one student, and as many again fr
 
 @dataclass(frozen=True)
 class Receipt:
-    """What became of one hand-in: its file, or the problem with it; and what an instructor should know about it."""
+    """What became of one hand-in: its file, or the problem with it; and what an instructor should know about it.
+
+    A doubt about whose it is is for a person to look at, although the file was taken.
+    """
 
     student: str
     file: Path | None = None
     problem: str = ""
     note: str = ""
     sender: Sender | None = None
+    doubt: str = ""
 
 
 @dataclass(frozen=True)
@@ -141,21 +139,19 @@ def unpack(
     whose = _ownership(packed, lesson, {*lessons} - {lesson})
     for entry in packed.entries:
         piece = whose(entry)
-        if piece is None and _handed_in(entry.path):
+        if piece is None and handed_in(entry.path):
             problem = f"Whose is {one_line(entry.path)}? Put it in a folder of the student's name."
             receipts.append(Receipt("", problem=problem))
         elif piece and piece.path.name:
             students[piece.name, piece.key].append(piece)
     if not students and not receipts:
         raise Unreadable(f"There are no files in {packed.name}. Fetch the hand-ins again.")
-    names = _ids({person: pieces[0].sender for person, pieces in students.items()}, roster)
-    for student, pieces in sorted(students.items(), key=lambda item: names[item[0]]):
-        receipts += _deliver(names[student], pieces, Destination(submitted, lesson, replace))
+    people = {person: pieces[0].sender for person, pieces in students.items()}
+    found = _ids(people, roster, lesson, {path.name for path in submitted.glob("*/")})
+    for person, pieces in sorted(students.items(), key=lambda item: found[item[0]].id):
+        delivered = _deliver(found[person].id, pieces, Destination(submitted, lesson, replace))
+        receipts += [dataclasses.replace(receipt, doubt=found[person].doubt) for receipt in delivered]
     return receipts
-
-
-def _handed_in(path: PurePosixPath) -> bool:
-    return path.suffix.lower() in SUFFIXES
 
 
 def _ownership(packed: Archive | Folder, lesson: str, others: Collection[str]) -> Callable[[Entry], Piece | None]:
@@ -164,18 +160,20 @@ def _ownership(packed: Archive | Folder, lesson: str, others: Collection[str]) -
     So no name that a student can choose, which lies further in, is ever asked.
     """
     everything = [entry.path for entry in packed.entries]
-    paths = [path.parts for path in everything if _handed_in(path)] or [path.parts for path in everything]
+    paths = [path.parts for path in everything if handed_in(path)] or [path.parts for path in everything]
     depth = 0
-    while _is_around_all(paths, depth, ("submitted", lesson)):
+    lessons = {lesson, *others}
+    while _is_around_all(paths, depth, ("submitted", lesson), lessons):
         depth += 1
-    if platform := _platform(paths, depth):
-        return partial(_by_platform, packed, platform, depth)
+    if platform := _platform(paths, depth, lessons):
+        start = _assignment(paths, depth) if platform == "blackboard" else 0
+        return partial(_by_platform, packed, platform, depth, start, lessons)
     under = {parts[depth + 1 : depth + 2] for parts in paths}
     if (
         len({parts[depth] for parts in paths}) == 1
         and len(under) > 1
         and not any(name in (lesson, *others) for name, *_ in filter(None, under))
-        and (all(len(parts) > depth + 2 for parts in paths) or _platform(paths, depth + 1))
+        and (all(len(parts) > depth + 2 for parts in paths) or _platform(paths, depth + 1, lessons))
     ):
         around = one_line(paths[0][depth])
         raise Unreadable(
@@ -186,40 +184,63 @@ def _ownership(packed: Archive | Folder, lesson: str, others: Collection[str]) -
     return partial(_by_folder, packed, others, depth, f"{packed.name.removesuffix(CLONES)}-" if clones else "")
 
 
-def _is_around_all(paths: list[tuple[str, ...]], depth: int, names: Collection[str]) -> bool:
+def _is_around_all(paths: list[tuple[str, ...]], depth: int, names: Collection[str], lessons: Collection[str]) -> bool:
     """Whether everything lies in one folder of such a name, and in folders or under platforms' names in that."""
     tops = {name for parts in paths for name in parts[depth : depth + 1]}
-    inner = all(len(parts) > depth + 2 for parts in paths) or _platform(paths, depth + 1) is not None
+    inner = all(len(parts) > depth + 2 for parts in paths) or _platform(paths, depth + 1, lessons) is not None
     return len(tops) == 1 and tops <= {*names} and inner
 
 
-def _platform(paths: list[tuple[str, ...]], depth: int) -> re.Pattern[str] | None:
-    """The platform that named most of what lies at this depth; None where that is no platform.
+def _platform(paths: list[tuple[str, ...]], depth: int, lessons: Collection[str]) -> str | None:
+    """The platform that named most of what lies at this depth; None where that is no platform, or could be two."""
+    names = {parts[depth]: "/".join(parts[depth:]) for parts in paths if len(parts) > depth}
+    fits = {platform: [n for n in names.values() if SHORTEST[platform].fullmatch(n)] for platform in SHAPES}
+    most = max(map(len, fits.values()))
+    best = [platform for platform, fitting in fits.items() if len(fitting) == most]
+    if len(best) > 1:
+        best = [one for one in best if any(_reading(one, name, lessons) for name in fits[one])]
+    return best[0] if len(best) == 1 and 2 * most > len(names) else None
 
-    Where two would do, the true one leaves more of a name to the student.
+
+def _is_worded(text: str) -> bool:
+    """Whether a platform named it, or somebody who knows its words."""
+    return any(SHORTEST[platform].fullmatch(text) for platform in WORDED)
+
+
+def _assignment(paths: list[tuple[str, ...]], depth: int) -> int:
+    """Where a login begins in Blackboard's names: behind the assignment's, which is the same in all of them."""
+    matches = (SHORTEST["blackboard"].fullmatch("/".join(parts[depth:])) for parts in paths)
+    return os.path.commonprefix([match["key"] for match in matches if match]).rfind("_") + 1
+
+
+def _reading(platform: str, text: str, lessons: Collection[str]) -> re.Match[str] | None:
+    """A platform's name for a file, taken apart; None where it is no such name, or could be read in another way.
+
+    Canvas's numbers may be followed by that of a lesson, which is no other way.
     """
-    tops = {parts[depth] for parts in paths if len(parts) > depth}
-    fits: dict[re.Pattern[str], dict[str, int]] = {}
-    for platform in PLATFORMS:
-        matches = ((parts[depth], platform.fullmatch("/".join(parts[depth:]))) for parts in paths if len(parts) > depth)
-        fits[platform] = {top: match.start("file") for top, match in matches if match}
-    best = max(fits, key=lambda platform: (len(fits[platform]), -sum(fits[platform].values())))
-    return best if 2 * len(fits[best]) > len(tops) else None
+    plain = re.sub(f"(?<=_)({'|'.join(map(re.escape, lessons))})", "", text) if platform == "canvas" else text
+    short, long = SHORTEST[platform].fullmatch(plain), LONGEST[platform].fullmatch(plain)
+    if short is None or long is None or short.span("file") != long.span("file"):
+        return None
+    return SHORTEST[platform].fullmatch(text)
 
 
-def _by_platform(packed: Archive | Folder, platform: re.Pattern[str], depth: int, entry: Entry) -> Piece | None:
-    match = platform.fullmatch("/".join(entry.path.parts[depth:]))
+def _by_platform(
+    packed: Archive | Folder, platform: str, depth: int, start: int, lessons: Collection[str], entry: Entry
+) -> Piece | None:
+    match = _reading(platform, "/".join(entry.path.parts[depth:]), lessons)
     if match is None:
         return None
     part = match.groupdict()
     file = PurePosixPath((part["file"] or "").strip("/"))
-    again = COPY.fullmatch(file.stem) if platform is CANVAS else None
+    again = COPY.fullmatch(file.stem) if platform == "canvas" else None
     if again:
         file = file.with_name(again[1] + file.suffix)
     when = _time(part.get("when") or "")
-    number = part["key"] if part["key"].isdigit() else ""
-    sender = Sender(PLATFORMS[platform], number, part["name"], part.get("upload") or "", when, bool(part.get("late")))
-    return Piece(part["name"], part["key"], when, file, packed, entry, sender, int(again[2]) if again else 0)
+    number = part["key"] if part["key"].isdigit() and platform in WITH_NUMBERS else ""
+    name = part["name"][start:]
+    sender = Sender(platform, number, name, part.get("upload") or "", when, bool(part.get("late")))
+    return Piece(name, part["key"], when, file, packed, entry, sender, int(again[2]) if again else 0)
 
 
 def _by_folder(
@@ -227,7 +248,7 @@ def _by_folder(
 ) -> Piece | None:
     """STUDENT/ANY.ipynb; or STUDENT/LESSON/ANY.ipynb, where a file of another lesson has no name, and is left out."""
     student, *rest = entry.path.parts[depth:] or ("",)
-    if not rest:
+    if not rest or not student.startswith(prefix) or _is_worded("/".join((student, *rest))):
         return None
     student = student.removeprefix(prefix)
     is_other = len(rest) > 1 and rest[0] in others
@@ -245,21 +266,28 @@ def _time(text: str) -> str:
     return text
 
 
-def _ids(people: Mapping[tuple[str, str], Sender], roster: Roster) -> dict[tuple[str, str], str]:
+def _ids(
+    people: Mapping[tuple[str, str], Sender], roster: Roster, lesson: str, folders: Collection[str]
+) -> dict[tuple[str, str], Match]:
     """A folder name for each: the roster's id; else the student's name, and the platform's key where two share it."""
-    ids = roster.ids(people)
-    new = sorted(set(people) - set(ids))
+    found = roster.matches(people, lesson)
+    new = sorted(set(people) - set(found))
     shared = Counter(_as_on_disk(safe(name)) for name, _ in new)
     used: Counter[str] = Counter(_as_on_disk(one) for one in roster.taken)
+    names = {_as_on_disk(safe(row.name)): row.id for row in roster.rows}
+    names |= {_as_on_disk(one): one for one in (*folders, *roster.taken)}
     for name, key in new:
-        alone = shared[_as_on_disk(safe(name))] == 1 and not used[_as_on_disk(safe(name))]
-        folder = safe(name) if alone else f"{safe(name)}_{safe(key)}"
+        plain = _as_on_disk(safe(name))
+        folder = safe(name) if shared[plain] == 1 and not used[plain] else f"{safe(name)}_{safe(key)}"
         while used[_as_on_disk(folder)]:
             used[_as_on_disk(folder)] += 1
             folder = f"{folder}_{used[_as_on_disk(folder)]}"
         used[_as_on_disk(folder)] = 1
-        ids[name, key] = folder
-    return ids
+        alike = names.get(plain) or names.get(_as_on_disk(safe(as_name(name))), "")
+        is_given = people[name, key].platform in GIVEN and folder == alike
+        doubt = f"perhaps the student of submitted/{alike}: the roster doesn't say" if alike and not is_given else ""
+        found[name, key] = Match(folder, doubt)
+    return found
 
 
 def _as_on_disk(name: str) -> str:
@@ -306,11 +334,16 @@ def _keep_time(file: Path, sender: Sender) -> None:
 
 def _newest(pieces: list[Piece], lesson: str) -> tuple[list[Piece], str]:
     """The newest attempt's notebook for this lesson, or all that could be it; and a note on the older ones."""
-    attempts = sorted({piece.when for piece in pieces if _handed_in(piece.path)})
+    attempts = sorted({piece.when for piece in pieces if handed_in(piece.path)})
     last = [piece for piece in pieces if piece.when in attempts[-1:]]
     notebooks = [piece for piece in last if piece.has(".ipynb")] or _unzipped([p for p in last if p.has(".zip")])
     if not notebooks:
         raise Unreadable(f"There is no notebook among what was handed in: {listed(p.path for p in last or pieces)}.")
+    if pieces[0].sender.platform == "google" and len(pieces) > 1:
+        raise Unreadable(
+            f"Each of these could be the hand-in, of one student or of namesakes: {listed(p.path for p in pieces)}. "
+            "Nothing was taken: put each in its place by hand."
+        )
     named = (
         [p for p in notebooks if p.path.stem == lesson]
         or [p for p in notebooks if lesson in p.path.parts[:-1]]
@@ -336,12 +369,12 @@ def _check(pieces: list[Piece]) -> None:
         )
     if (total := sum(piece.size for piece in pieces)) > SHARE:
         raise Unreadable(
-            f"{names} hold {megabytes(total)}; at most {megabytes(SHARE)} are read of one student's. Ask for the one "
-            "notebook, with its outputs cleared."
+            f"{names} {'hold' if len(pieces) > 1 else 'says that it holds'} {megabytes(total)}; at most "
+            f"{megabytes(SHARE)} are read of one student's. Ask for the one notebook, with its outputs cleared."
         )
     for piece in pieces:
         inner = ("/".join(piece.path.parts[k:]) for k in range(len(piece.path.parts)))
-        if any(platform.fullmatch(text) for text in inner for platform in WORDED):
+        if any(map(_is_worded, inner)):
             raise Unreadable(
                 f"{one_line(piece.path)} is named as a platform names hand-ins, but is in this student's. Whose is "
                 "it? Put it in its place by hand."

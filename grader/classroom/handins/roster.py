@@ -8,24 +8,28 @@ data, and no cell of either file is a formula.
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
 from nbgrader.api import Gradebook
 
-from grader.arrays.words import legible, one_line
+from grader.arrays.words import one_line
 from grader.classroom.out import FORMULA, as_csv
 from grader.classroom.store import Unavailable, write
 
 ROSTER = "roster.csv"
 RECEIVED = "received.csv"
-NUMBERED = ("canvas",)  # where a person has one number in all lessons (Moodle's is another in each)
+NUMBERED = ("canvas",)  # where a person has one number in all lessons
+WITH_NUMBERS = (*NUMBERED, "moodle", "brightspace")  # where a person has one number in a lesson
+GIVEN = ("folder", "github")  # where students do not choose the names by which they are known
+LONGEST_NAME = 200  # characters of a name in a table; of a longer one, a part stands there, and a digest of all
 LONGEST_FACT = 128  # characters that nbgrader's gradebook has for each
 LARGEST_TABLE = 20_000_000  # bytes
 
@@ -78,33 +82,59 @@ class Received:
 
 
 @dataclass(frozen=True)
+class Match:
+    """The student for whom a sender is taken, and why a person should look at that; "" where no one need."""
+
+    id: str
+    doubt: str = ""
+
+
+@dataclass(frozen=True)
 class Roster:
-    """All rows, in order."""
+    """All rows, in order, and how hand-ins came."""
 
     rows: tuple[Identity, ...] = ()
+    received: tuple[Received, ...] = ()
+    trust_names: bool = False  # students cannot change their names: a match by name is no doubt
 
     @property
     def taken(self) -> set[str]:
         """The ids that stand for somebody."""
         return {row.id for row in self.rows}
 
-    def ids(self, people: Mapping[tuple[str, str], Sender]) -> dict[tuple[str, str], str]:
-        """The id of each of these people of one archive who is known; nobody has that of another.
+    def matches(self, people: Mapping[tuple[str, str], Sender], lesson: str) -> dict[tuple[str, str], Match]:
+        """Those of these people of one archive who are known; nobody is taken for another.
 
-        A number decides where the platform keeps it; else a name that one person alone has, in the roster and here.
+        A number decides where there is one; else a name that one person alone has, in the roster and here.
         """
-        numbers = {(row.platform, row.number): row.id for row in self.rows if row.number and row.platform in NUMBERED}
-        found = {one: numbers[who.platform, who.number] for one, who in people.items() if _key(who) in numbers}
-        named: dict[tuple[str, str], set[str]] = {}
-        for row in self.rows:
-            named.setdefault((row.platform, row.name), set()).add(row.id)
-        here = Counter((who.platform, as_name(who.name)) for who in people.values())
-        for one, who in people.items():
-            name = (who.platform, as_name(who.name))
-            if one not in found and who.platform not in NUMBERED and here[name] == 1 and len(named.get(name, ())) == 1:
-                (found[one],) = named[name]
+        numbers = self._numbers(lesson)
+        sure = {one: numbers[who.platform, who.number] for one, who in people.items() if _number(who) in numbers}
+        named = {one: id for one, id in self._by_name(people).items() if one not in sure}
+        came = {(row.platform, row.student) for row in self.received if row.lesson == lesson and row.number}
+        found = sure | {one: id for one, id in named.items() if (people[one].platform, id) not in came}
         twice = Counter(found.values())
-        return {one: student for one, student in found.items() if twice[student] == 1}
+        return {
+            one: Match(id, "" if one in sure or self.trust_names or people[one].platform in GIVEN else BY_NAME)
+            for one, id in found.items()
+            if twice[id] == 1
+        }
+
+    def _numbers(self, lesson: str) -> dict[tuple[str, str], str]:
+        """Whose a platform's number is: in all lessons, or in this one because a hand-in came under it."""
+        came = {(row.platform, row.number): row.student for row in self.received if row.lesson == lesson}
+        return came | {(row.platform, row.number): row.id for row in self.rows if row.platform in NUMBERED}
+
+    def _by_name(self, people: Mapping[tuple[str, str], Sender]) -> dict[tuple[str, str], str]:
+        ids: dict[tuple[str, str], set[str]] = {}
+        for row in self.rows:
+            ids.setdefault((row.platform, row.name), set()).add(row.id)
+        names = {one: (who.platform, as_name(who.name)) for one, who in people.items()}
+        here = Counter(names.values())
+        return {
+            one: next(iter(ids[name]))
+            for one, name in names.items()
+            if name[0] not in NUMBERED and here[name] == 1 and len(ids.get(name, ())) == 1
+        }
 
     def with_senders(self, senders: Mapping[str, Sender]) -> Roster:
         """The roster with a row for each of these, by student's id, who has none there yet."""
@@ -114,7 +144,14 @@ class Roster:
             for student, who in senders.items()
             if (student, *_key(who)) not in known
         ]
-        return Roster((*self.rows, *new))
+        return replace(self, rows=(*self.rows, *new))
+
+
+BY_NAME = "known by the name alone"
+
+
+def _number(who: Sender) -> tuple[str, str] | None:
+    return (who.platform, who.number) if who.number else None
 
 
 def _key(who: Sender) -> tuple[str, str]:
@@ -122,17 +159,27 @@ def _key(who: Sender) -> tuple[str, str]:
 
 
 def as_name(text: str) -> str:
-    """A stranger's name as it stands in a table: on one line, and without what parts cells somewhere."""
-    return _plain(re.sub(r"[;\t\n\r]", " ", legible(text)))
+    """A stranger's name as it stands in a table: on one line, without what parts cells somewhere.
+
+    No two names become one. So what cannot stand there is written by its number, as is what begins such a number.
+    """
+    if len(text) > LONGEST_NAME:
+        digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+        return rf"{as_name(text[: LONGEST_NAME // 4])}\{{…}}{digest}"
+    shown = (c if c.isprintable() and c not in ";\\" else f"\\{{{ord(c):x}}}" for c in text)
+    return re.sub(r"^'", r"\\{27}", "".join(shown))  # an apostrophe at the beginning is ours: see `as_csv`
 
 
 def read_roster(submitted: Path) -> Roster:
-    """The roster; an empty one where there is none. Raises Unavailable where the file cannot be read."""
+    """The roster; an empty one where there is none. Raises Unavailable where a file cannot be read."""
     rows = _read(submitted / ROSTER, Identity)
     for number, row in enumerate(rows, 2):
-        if not row.id.strip() or "/" in row.id or row.id in (".", ".."):
-            raise Unavailable(f"{ROSTER}, row {number}: “{one_line(row.id)}” is no id of a student: it names a folder.")
-    return Roster(tuple(rows))
+        if not row.id.strip() or not row.id.isprintable() or "/" in row.id or row.id in (".", ".."):
+            raise Unavailable(
+                f"{ROSTER}, row {number}: “{one_line(row.id)}” is no id of a student. An id is the name of a folder: "
+                "letters and digits on one line, without a slash."
+            )
+    return Roster(tuple(rows), tuple(read_received(submitted)))
 
 
 def read_received(submitted: Path) -> list[Received]:

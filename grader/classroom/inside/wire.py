@@ -154,6 +154,7 @@ STRUCTURE = data_class(
     donated=COUNTS,
     roots=COUNT,
     largest_product=COUNT,
+    is_unbounded=FLAG,
 )
 LAYOUT = Codec(lambda layout: layout[:LONGEST], NAME.read)
 RESULT = data_class(Result, blocks=BLOCKS, layout=LAYOUT, as_asked=FLAG)

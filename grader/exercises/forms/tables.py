@@ -41,7 +41,8 @@ class TableExercise(ValueExercise):
         if ask.key not in work or work[ask.key] is None or work[ask.key] is ...:
             return Problem("starter")
         value = plain(work[ask.key])
-        listed = value.tolist() if isinstance(value, np.ndarray) else value
+        listable = isinstance(value, np.ndarray) and value.dtype.kind != "c"  # complex ones cross as they are
+        listed = value.tolist() if listable else value
         return Value(listed, line=line_of_a_row(ask.key, work[ask.key]))
 
     def mistaken(self, mistake: Mistake) -> dict[str, Any]:

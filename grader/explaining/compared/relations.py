@@ -66,7 +66,7 @@ def _relations(found: Any, expected: Any, known: _Known) -> Iterator[Finding]:
 
 
 def _of_whole(found: Any, expected: Any, known: _Known) -> Iterator[Finding]:
-    if isinstance(found, np.ndarray) and isinstance(expected, (list, tuple)):
+    if isinstance(found, np.ndarray) and found.ndim and isinstance(expected, (list, tuple)):
         found = list(found) if any(isinstance(one, np.ndarray) for one in expected) else found.tolist()
     both = found, expected
     if all(map(is_observed, both)):

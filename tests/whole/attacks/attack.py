@@ -8,10 +8,11 @@ from pathlib import Path
 from textwrap import dedent
 
 from nbformat import NotebookNode
-from whole.attacks.result import Judgement
+from whole.attacks.result import Judgement, Result
 
 FAKE, STEAL, TRESPASS, LEAVE = "fake a pass", "steal", "trespass", "leave behind"
 EXHAUST, HANG, FORGE, POISON, CRASH = "exhaust", "hang", "forge", "poison", "crash the evaluator"
+ENDED = "never reached this check"  # what is said of checks behind the cell in which a run ended
 PAGE, FOLDER = "on the page", "in the folder"
 IN_KERNEL = "check runs in the student's kernel, and every name in it can be changed"
 SAME_USER = "the kernel is an ordinary process of who grades"
@@ -64,3 +65,14 @@ class Attack:
     @property
     def code(self) -> str:
         return dedent(self.source).strip()
+
+    @property
+    def trace(self) -> str:
+        """What its cell prints first: who finds it knows that the attack was executed."""
+        return f"executed: {self.name}"
+
+    def executed(self, result: Result) -> bool:
+        """Whether it was tried at all: it left its trace, or its run ended there; a folder was read, or refused."""
+        if self.handed_in:
+            return bool(result.page or result.words)
+        return self.trace in result.text or bool(result.raised) or ENDED in result.words

@@ -196,6 +196,23 @@ ATTACKS = (
         walls=False,
     ),
     Attack(
+        "work without end, in a loop of which nobody knows the end",
+        FAKE,
+        """
+        def case3(a, b, *, mesh):
+            def body(a, b):
+                end = 99999 + (a[0, 0] > 1e30).astype(int)
+                turn = lambda c: (c[0] + 1, jnp.eye(8) @ c[1])
+                extra = jax.lax.while_loop(lambda c: c[0] < end, turn, (0, jnp.ones((8, 8))))[1][0, 0] - 1
+                return jax.lax.psum(a @ b, "x") + extra
+            return jax.shard_map(body, mesh=mesh, in_specs=(P(None, "x"), P("x")), out_specs=P(), check_vma=False)(a, b)
+        """,
+        points_over(3),
+        falls("XLA counts such a loop once"),
+        into="case3",
+        walls=False,
+    ),
+    Attack(
         "leave it to the compiler, beside a sum of nothing",
         FAKE,
         """

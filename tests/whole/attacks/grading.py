@@ -28,10 +28,11 @@ NEXT = "carol"
 def hand_in(attack: Attack, course: Path, first_lines: str) -> NotebookNode:
     nb = mini.solved(course) if attack.solved else mini.released(course)
     mini.with_cell(nb, first_lines + TOOLKIT)
+    code = f"print({attack.trace!r})\n{attack.code}"
     if attack.into:
-        mini.edited(nb, f"answer_{attack.into}", lambda cell: cell.update(source=attack.code))
+        mini.edited(nb, f"answer_{attack.into}", lambda cell: cell.update(source=code))
     else:
-        mini.with_cell(nb, attack.code, at=mini.position(nb, "answer_case3") if attack.middle else 4)
+        mini.with_cell(nb, code, at=mini.position(nb, "answer_case3") if attack.middle else 4)
     return nb
 
 

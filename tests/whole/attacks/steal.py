@@ -33,7 +33,7 @@ ATTACKS = (
         STEAL,
         """
         import importlib
-        for name in ("grader.judging", "grader.judging.judge", "grader.explaining.explained", "grader.lessons.matmul",
+        for name in ("grader.judging", "grader.judging.judge", "grader.explaining.explained", "grader.wording",
                      "grader.lessons.matmul.cases", "grader.classroom.store", "grader.classroom.verdicts.judge"):
             try: importlib.import_module(name); print("imported:", name)
             except ImportError: pass
