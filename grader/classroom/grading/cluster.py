@@ -25,7 +25,8 @@ from rich.markup import escape
 
 from grader.arrays.words import one_line
 from grader.classroom.grading.clerks import HAND_IN_SECONDS, by_clerks
-from grader.classroom.grading.execute import grade_notebook, verdict_key
+from grader.classroom.grading.execute import grade_notebook
+from grader.classroom.grading.keys import verdict_key
 from grader.classroom.grading.progress import EachMinute, Stopped, a_minute, progress_bar
 from grader.classroom.grading.record import HandIn, material
 from grader.classroom.grading.tasks import RUN, NoCluster, Results, about, grade_task, other_version, pack, received

@@ -18,20 +18,19 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Float, Integer
 
 from grader.checking import Mark
-from grader.chips.compiling import libtpu_version
 from grader.classroom.course.cells import Cell
 from grader.classroom.course.notebook import checked, restore
 from grader.classroom.grading.cards import card_of
 from grader.classroom.grading.clerks import HAND_IN_SECONDS
 from grader.classroom.grading.digest import DIGEST, as_record, digest
 from grader.classroom.grading.display import harmless_outputs, output
+from grader.classroom.grading.keys import verdict_key
 from grader.classroom.grading.watching import offering_replays
 from grader.classroom.handins.handin import registered_release
 from grader.classroom.inside.limits import Limits
-from grader.classroom.inside.shown import shown
 from grader.classroom.runs.run import Lesson, Run, Setup, code, lesson_of, run_hand_in
-from grader.classroom.store import FOLDER, Store, kept_in, key, version
-from grader.classroom.verdicts.judge import DECIDES, GRADER_WORKS, Judge, no_marks, shared_judge
+from grader.classroom.store import FOLDER, Store, kept_in, key
+from grader.classroom.verdicts.judge import GRADER_WORKS, Judge, no_marks, shared_judge
 from grader.classroom.verdicts.records import VERDICT, Judged, with_own_lines
 from grader.exercises.answers import Problem
 from grader.exercises.as_json import from_json, to_json
@@ -153,14 +152,6 @@ def _judged(exercise: Exercise, run: Run, seed: int, judge: Judge, store: Store)
     elif all(outcome.check != GRADER_WORKS for outcome in judged.verdict.outcomes):  # else the next run tries again
         store.put("verdicts", place, facts)
     return judged
-
-
-def verdict_key(exercise: Exercise, seed: int, answers: Any) -> str:
-    """A verdict depends on the TPU's compiler too: an answer that nobody could compile is judged once it is here."""
-    return key(version(*shown(), *DECIDES), _compiler(), exercise.name, exercise.points, seed, answers)
-
-
-_compiler = functools.cache(libtpu_version)  # it is looked for on the disk
 
 
 def _legible(name: str, answers: Any, seed: int) -> Any:
