@@ -164,12 +164,15 @@ def grade(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With PATHS: JSON records on standard output.")] = False,
     seed: Annotated[int, typer.Option(help="With PATHS: the cases' seed; drawn anew when negative.")] = -1,
+    dry_run: Annotated[bool, typer.Option(help="Show whose marks would move and why, and write nothing.")] = False,
 ) -> None:
     """Grade the class; or, with PATHS, judge notebooks and print marks."""
     if without_walls:
         os.environ[WITHOUT] = "1"
     if paths:
         _grade_files(paths, as_json, secrets.randbits(128) if seed < 0 else seed)
+    elif dry_run:
+        _preview_class(max(1, workers))
     else:
         _grade_class(workers, again or [], details, scheduler)
 
@@ -187,6 +190,25 @@ def _grade_class(workers: int, again: list[str], details: bool, scheduler: str) 
     show(rows, out, details)
     if any(row.problem or row.attention for row in rows):
         raise typer.Exit(1)
+
+
+def _preview_class(workers: int) -> None:
+    from grader.classroom.grading.grade import Options, preview_class
+    from grader.classroom.grading.summary import show_preview
+
+    rows = preview_class(root_of(Path.cwd()), Options(workers))
+    show_preview(rows, out)
+    if any(row.problem for row in rows):
+        raise typer.Exit(1)
+
+
+@app.command()
+def prune() -> None:
+    """Remove kept results that no hand-in uses any more."""
+    from grader.classroom.grading.grade import prune_class
+
+    count, size = prune_class(root_of(Path.cwd()))
+    _say(f"Removed {count} results that no hand-in uses any more ({size / 1e6:.1f} MB).")
 
 
 def _grade_files(paths: list[Path], as_json: bool, seed: int) -> None:

@@ -22,7 +22,7 @@ from grader.classroom.store import Store, version
 from grader.classroom.verdicts.judge import DECIDES, Judge
 from grader.classroom.walls import bubblewrap as walls
 
-WITHHELD = ("lessons", "judging", "explaining", "wording", "feedback.py", "certificate.py", "cli.py")
+WITHHELD = ("lessons", "judging", "explaining", "wording", "feedback.py", "certificate.py", "cli.py", "__main__.py")
 WORDED = ("wording", "feedback.py")  # which show a verdict, and decide nothing
 # They bring a question behind the walls and its answer back, whatever is in them.
 TRANSPORT = {

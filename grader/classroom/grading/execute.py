@@ -20,6 +20,7 @@ from traitlets import Float, Integer
 from grader.checking import Mark
 from grader.classroom.course.cells import Cell
 from grader.classroom.course.notebook import checked, restore
+from grader.classroom.course.plan import plan_of
 from grader.classroom.grading.cards import card_of
 from grader.classroom.grading.clerks import HAND_IN_SECONDS
 from grader.classroom.grading.digest import DIGEST, as_record, digest
@@ -63,7 +64,13 @@ class Grading:
 
 
 def grading_of(
-    root: Path, lesson: str, student: str, nb: NotebookNode, release: NotebookNode, settings: Mapping[str, Any]
+    root: Path,
+    lesson: str,
+    student: str,
+    nb: NotebookNode,
+    release: NotebookNode,
+    settings: Mapping[str, Any],
+    store: Store,
 ) -> Grading:
     """How the course in `root` grades a hand-in; the settings are c.JudgedExecute of its nbgrader_config.py."""
     limits = Limits(
@@ -71,8 +78,8 @@ def grading_of(
         seconds=float(settings.get("seconds", Limits.seconds)),
     )
     if (seed := settings.get("seed", DRAWN)) < 0:
-        store = kept_in(root / FOLDER)
-        seed = store.seed(lesson, store.attempt(lesson, student, _content(nb, release)))
+        first = plan_of(root).members(student)[0]  # for all of a group: so they are judged on the same cases
+        seed = store.seed(lesson, store.attempt(lesson, first, _content(nb, release)))
     return Grading(release, seed, limits, lesson_of(root, lesson))
 
 
@@ -191,8 +198,9 @@ class JudgedExecute(NbGraderPreprocessor):
         where = resources["nbgrader"]
         root = Path(self.config.CourseDirectory.get("root") or ".")
         settings = self.trait_values(config=True)
-        grading = grading_of(root, where["assignment"], where["student"], nb, registered_release(where), settings)
+        release, store = registered_release(where), kept_in(root / FOLDER)
+        grading = grading_of(root, where["assignment"], where["student"], nb, release, settings, store)
         try:
-            return _filled_in(nb, grading, shared_judge(), kept_in(root / FOLDER)).notebook, resources
+            return _filled_in(nb, grading, shared_judge(), store).notebook, resources
         finally:
             _ran_and_judged.cache_clear()  # whoever asks again wants it done again

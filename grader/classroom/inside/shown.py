@@ -22,6 +22,7 @@ WITHHELD = (
     "classroom",
     "certificate.py",
     "cli.py",
+    "__main__.py",
 )
 OF_A_LESSON = ("__init__.py", "review.py", "pictures")  # which cells of notebooks use; all else of it is withheld
 INSIDE = ("classroom/__init__.py", "classroom/inside")  # of the instructor's side, what runs behind the walls
