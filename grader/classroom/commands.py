@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 import subprocess
+import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -102,9 +104,9 @@ def work() -> None:
 @app.command()
 def feedback() -> None:
     """Write the feedback pages anew, from what is graded."""
-    from grader.classroom.grading.grade import write_feedback
+    from grader.classroom.grading.grade import class_root, write_feedback
 
-    root = root_of(Path.cwd())
+    root = class_root(root_of(Path.cwd()))
     pages, problems = 0, 0
     with locked(root / FOLDER):
         for page, problem in write_feedback(root):
@@ -126,12 +128,13 @@ def report(
     to: Annotated[Path, typer.Option(help="The file to write.")] = Path("report.html"),
 ) -> None:
     """Write a graded class as one page: report.html."""
+    from grader.classroom.grading.grade import class_root
     from grader.classroom.report.facts import facts_of
     from grader.classroom.report.page import report_page
     from grader.classroom.report.papers import papers_of
     from grader.classroom.store import write
 
-    root = root_of(Path.cwd())
+    root = class_root(root_of(Path.cwd()))
     papers = papers_of(root, lessons or ())
     if missing := sorted(set(lessons or ()) - set(papers)):
         raise Trouble(f"No hand-in to {', '.join(missing)} is graded. Graded are: {', '.join(papers_of(root))}.")
@@ -295,8 +298,25 @@ def new(
         raise Trouble(str(error)) from None
     for file in files:
         _say(f"wrote {file.relative_to(root)}")
-    _say(f"Replace the example in them with yours. To prove it, begin with `grader build {lesson}`; then")
-    _say(f'`pytest -m "" tests/lessons/test_exercises.py -k {exercise}`. The rest is in CONTRIBUTING.md.')
+    _say(f"Replace the example in them with yours, and prove it: `grader prove {exercise}`.")
+
+
+@app.command()
+def prove(name: Annotated[str, typer.Argument(help="An exercise, such as case3.")]) -> None:
+    """Prove an exercise: build its lesson, and run all tests that it meets."""
+    from grader.classroom.course.prove import lesson_with, proof
+
+    root = root_of(Path.cwd())
+    try:
+        steps = proof(lesson_with(root, name), name)
+    except LookupError as error:
+        raise Trouble(str(error)) from None
+    for step in steps:
+        command = shlex.join(Path(word).stem if word == sys.executable else word for word in step)
+        _say(f"→ {command}")
+        if subprocess.call(step, cwd=root):
+            raise Trouble(f"{name} isn't proven: `{command}` failed. Fix what it says above, and run this again.")
+    _say(f"{name} is proven. Read the files of tests/lessons/ that changed (`git status`), and commit all of it.")
 
 
 @app.command()
@@ -334,6 +354,19 @@ def gradescope(lesson: Annotated[str, typer.Argument(help="The lesson to grade t
     target = root / "dist" / f"gradescope-{lesson}.zip"
     pack_autograder(root, lesson, target)
     _say(f"wrote {target.relative_to(root)}: upload it as the assignment's autograder")
+
+
+@app.command()
+def release(
+    at: Annotated[str, typer.Option(help="The wheel's future address, or its folder's: https://…/.")],
+) -> None:
+    """Build the wheel, and notebooks that install from there."""
+    from grader.classroom.course.release import release as room
+
+    root = root_of(Path.cwd())
+    wheel, *notebooks = room(root, at)
+    _say(f"wrote {wheel.relative_to(root)}: upload it to {at}")
+    _say(f"wrote {len(notebooks)} notebooks beside it: hand them out")
 
 
 @app.command()

@@ -19,6 +19,7 @@ from grader.classroom.course.build import build
 from grader.classroom.course.plan import PLAN
 from grader.classroom.grading.grade import grade_class, prune_class
 from grader.classroom.grading.groups import OWN
+from grader.classroom.grading.summary import show
 from grader.classroom.handins.roster import Sender, keep_senders
 
 TERMS = """
@@ -97,6 +98,19 @@ def test_a_group_shares_its_latest_hand_in_and_nothing_is_lost(graded):
     assert "check_vma=False" in own.read_text()
 
 
+def test_extensions_and_groups_are_in_the_report_and_in_exports(graded, monkeypatch, tmp_path):
+    root, _, _ = graded
+    done = typed(root, monkeypatch, "report", "--to", str(tmp_path / "report.html"))
+    report = (tmp_path / "report.html").read_text()
+    assert done.exit_code == 0 and "In a group of 2." in report and "Extended to 2027-03-03" in report
+    assert "ben" not in report and "cleo" not in report
+    table = tmp_path / "canvas.csv"
+    table.write_text("Student,ID,SIS Login ID,01_mini (7)\nAda,1,ada,\n    Points Possible,,,6\nBen,2,ben,\n")
+    done = typed(root, monkeypatch, "export", mini.LESSON, "--canvas", str(table))
+    assert "ada: Extended to 2027-03-03 12:00 UTC." in done.output, done.output
+    assert "ben: Handed in by a group: ben, cleo." in done.output
+
+
 def test_what_may_be_worth_nothing_for_another_reason_is_a_line_for_a_person(graded):
     _, rows, _ = graded
     (lesson, time), (raising, late) = rows["emil"].attention[:2], rows["finn"].attention[:2]
@@ -146,6 +160,7 @@ def test_what_no_hand_in_uses_is_removed_and_nothing_that_one_does(course, monke
     done = typed(course, monkeypatch, "prune")
     assert done.exit_code == 0 and set(course.glob(".grading/runs/*/*")) < kept, done.output
     left = tree(course)
+    assert any("/.grading/runs/" in file for file in left), done.output
     assert prune_class(course)[0] == 0
     grade_class(course, Console(quiet=True))
     results = {f for f in tree(course) if "/.grading/runs/" in f or "/.grading/verdicts/" in f}
@@ -159,3 +174,16 @@ def test_a_release_that_is_out_of_date_is_said_in_one_line(course):
     grade_class(course, console)
     (line,) = [line for line in console.export_text().splitlines() if "after course/ was built" in line]
     assert "Run `grader build`" in line
+
+
+def test_the_demo_class_lives_in_its_own_folder_and_never_meets_a_real_one(tmp_path):
+    root = mini.built_course(tmp_path / "course")
+    console = Console(record=True, width=200)
+    rows = grade_class(root, console)
+    show(rows, console)
+    assert len(rows) == 12
+    assert (root / "demo/grades.csv").exists() and not (root / "submitted").exists()
+    assert "demo/feedback/ada" in console.export_text()
+    classes.submit(root, "zoe", mini.solved(root))
+    assert [row.hand_in.student for row in grade_class(root, Console(quiet=True))] == ["zoe"]
+    assert (root / "grades.csv").read_text().count("\n") == 2

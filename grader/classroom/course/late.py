@@ -33,14 +33,18 @@ class Terms:
     group: tuple[str, ...] = ()
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences for the student and the instructor; none where nothing is special."""
+    def dates(self) -> tuple[str, ...]:
+        """Sentences that name nobody; none where nothing is special."""
         found = (
             f"Extended to {self.due:%Y-%m-%d %H:%M %Z}." if self.due and self.extended else "",
             f"{self.free_days} of {self.of_days} free days used here." if self.free_days else "",
-            f"Handed in by a group: {', '.join(self.group)}." if self.group else "",
         )
         return tuple(filter(None, found))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """All sentences, for the student and the instructor."""
+        return (*self.dates, f"Handed in by a group: {', '.join(self.group)}.") if self.group else self.dates
 
 
 def terms_of(root: Path, plan: Plan, student: str, lesson: str) -> Terms:

@@ -10,6 +10,7 @@ import difflib
 import functools
 import json
 import os
+import shutil
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from grader.arrays.words import one_line
-from grader.classroom.course.build import build, configuration, gradebook, is_registered, outdated
-from grader.classroom.course.demo import make_class
+from grader.classroom.course.build import build, configuration, gradebook, is_registered, lessons, outdated
+from grader.classroom.course.demo import DEMO_FOLDER, make_class
 from grader.classroom.course.plan import PLAN, Plan, plan_of
 from grader.classroom.grading.clerks import HAND_IN_SECONDS, Lost, by_clerks
 from grader.classroom.grading.groups import share_in_groups
@@ -68,13 +69,15 @@ def grade_class(root: Path, console: Console, options: Options = Options()) -> l
 
 
 def _whole_class(root: Path, console: Console, options: Options) -> list[Row]:
+    if not any(hand_ins_of(root)):
+        return _demo(root, console, options)
     if not is_registered(root):
         console.print("Building course/ and the gradebook …")
         build(root)
     plan = plan_of(root)
     for line in (*share_in_groups(root, plan), *_unknown_names(root, plan), *outdated(root, plan)):
         console.print(escape(line), soft_wrap=True, highlight=False)
-    hand_ins = list(hand_ins_of(root)) or _demo(root, console)
+    hand_ins = list(hand_ins_of(root))
     with gradebook(root) as book:
         enter_people(book, read_roster(root / "submitted"))
     _refuse_strangers(options.again, hand_ins)
@@ -149,12 +152,25 @@ def hand_ins_of(root: Path) -> Iterator[HandIn]:
             yield HandIn(root, folder.parent.name, folder.name)
 
 
-def _demo(root: Path, console: Console) -> list[HandIn]:
-    console.print("There is nothing in submitted/: making a demo class of 12 students.")
+def class_root(root: Path) -> Path:
+    """The folder of the class: this one, or that of the demo class as long as nothing is handed in here."""
+    demo = root / DEMO_FOLDER
+    return demo if demo.exists() and not any(hand_ins_of(root)) else root
+
+
+def _demo(root: Path, console: Console, options: Options) -> list[Row]:
+    """Grade a demo class, which is a course of its own: it never meets a real one."""
+    console.print(f"There is nothing in submitted/: a demo class of 12 students is in {DEMO_FOLDER}/.")
     os.environ.setdefault(walls.WITHOUT, "1")  # where they cannot be built: this class is ours
-    released = sorted(notebook.stem for notebook in (root / "course").glob("*/*.ipynb"))
-    make_class(root, DEMO if DEMO in released else released[0], root / "submitted")
-    return list(hand_ins_of(root))
+    demo, sources = root / DEMO_FOLDER, [source.stem for source in lessons(root)]
+    lesson = DEMO if DEMO in sources else sources[0]
+    if not any(hand_ins_of(demo)):
+        shutil.copytree(root / "solutions" / lesson, demo / "solutions" / lesson, dirs_exist_ok=True)
+        for name in ("nbgrader_config.py", "pyproject.toml"):
+            shutil.copy(root / name, demo)
+        build(demo)
+        make_class(demo, lesson, demo / "submitted")
+    return _whole_class(demo, console, options)
 
 
 def _graded(hand_ins: Sequence[HandIn], options: Options, console: Console, seconds: float) -> list[Row]:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from grader.classroom.course.demo import DEMO_FOLDER
 from grader.classroom.course.late import is_due
 from grader.classroom.course.plan import Plan
 from grader.classroom.grading.digest import STATES, Digest, named_mistakes
@@ -97,10 +98,12 @@ def show(rows: Sequence[Row], console: Console, details: bool = False) -> None:
     _show_moves(rows, console)
     _show_attention(rows, console)
     if example := next((r.hand_in for r in rows if not r.problem), None):
+        is_demo = example.root.name == DEMO_FOLDER
+        home, place = example.root.parent if is_demo else example.root, f"{DEMO_FOLDER}/" if is_demo else ""
         console.print(
-            f"Feedback: feedback/STUDENT/LESSON/LESSON.html, for example "
-            f"{escape(str(example.at('feedback', '.html').relative_to(example.root)))}\n"
-            "Marks: grades.csv, and nbgrader's gradebook (`grader lab --instructor`, then Formgrader)\n"
+            f"Feedback: {place}feedback/STUDENT/LESSON/LESSON.html, for example "
+            f"{escape(str(example.at('feedback', '.html').relative_to(home)))}\n"
+            f"Marks: {place}grades.csv, and nbgrader's gradebook (`grader lab --instructor`, then Formgrader)\n"
             "The class as a page: `grader report`; every mistake of every hand-in: `grader grade --details`",
             soft_wrap=True,
         )

@@ -29,6 +29,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from grader.classroom.course.cells import Cell
+from grader.classroom.course.frame import is_first
 from grader.classroom.course.notebook import answer_expression, checked, grade_id, restore
 from grader.classroom.course.plan import plan_of
 from grader.classroom.course.spelling import as_spelled
@@ -157,15 +158,17 @@ def _read_lesson(root: Path, name: str, *files: tuple[Path, int]) -> Lesson:
 
 
 def code(nb: NotebookNode, examples: Collection[str] = ()) -> tuple[Cell, ...]:
-    """The code cells of a notebook whose check cells are restored."""
+    """The code cells of a notebook whose check cells are restored; its first cell is the release's, wherever it would
+    get the tools from."""
+    first = next(filter(is_first, examples), "")
+    sources = [(c, first if first and is_first(c.source) else c.source) for c in nb.cells if c.cell_type == "code"]
     return tuple(
         Cell(
-            answer_expression(c.source) if checked(c) else c.source,
+            answer_expression(source) if checked(c) else source,
             checked(c),
-            c.source in examples and not grade_id(c),
+            source in examples and not grade_id(c),
         )
-        for c in nb.cells
-        if c.cell_type == "code"
+        for c, source in sources
     )
 
 
