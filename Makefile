@@ -75,7 +75,7 @@ lock: $(READY)  ## Pin all packages at their newest versions in requirements.loc
 	$(COMPILE) --constraint requirements.lock --no-header | awk '/^[^ ]/ { wanted = /^libtpu==/ } wanted' > requirements-tpu.lock
 
 clean:  ## Remove generated files, but no submissions
-	rm -rf $(VENV) .cache dist autograded feedback grades.csv gradebook.csv totals.csv report.html .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) .cache dist demo autograded feedback grades.csv gradebook.csv totals.csv report.html .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .cache/course: $(READY) $(LESSONS) $(GRADER) nbgrader_config.py

@@ -6,7 +6,9 @@ import dataclasses
 import json
 import os
 import secrets
+import shlex
 import subprocess
+import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -107,9 +109,9 @@ def work() -> None:
 @app.command()
 def feedback() -> None:
     """Write the feedback pages anew, from what is graded."""
-    from grader.classroom.grading.grade import write_feedback
+    from grader.classroom.grading.grade import class_root, write_feedback
 
-    root = root_of(Path.cwd())
+    root = class_root(root_of(Path.cwd()))
     pages, problems = 0, 0
     with locked(root / FOLDER):
         for page, problem in write_feedback(root):
@@ -131,12 +133,13 @@ def report(
     to: Annotated[Path, typer.Option(help="The file to write.")] = Path("report.html"),
 ) -> None:
     """Write a graded class as one page: report.html."""
+    from grader.classroom.grading.grade import class_root
     from grader.classroom.report.facts import facts_of
     from grader.classroom.report.page import report_page
     from grader.classroom.report.papers import papers_of
     from grader.classroom.store import write
 
-    root = root_of(Path.cwd())
+    root = class_root(root_of(Path.cwd()))
     papers = papers_of(root, lessons or ())
     if missing := sorted(set(lessons or ()) - set(papers)):
         raise Trouble(f"No hand-in to {', '.join(missing)} is graded. Graded are: {', '.join(papers_of(root))}.")
@@ -169,12 +172,15 @@ def grade(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With PATHS: JSON records on standard output.")] = False,
     seed: Annotated[int, typer.Option(help="With PATHS: the cases' seed; drawn anew when negative.")] = -1,
+    dry_run: Annotated[bool, typer.Option(help="Show whose marks would move and why, and write nothing.")] = False,
 ) -> None:
     """Grade the class; or, with PATHS, judge notebooks and print marks."""
     if without_walls:
         os.environ[WITHOUT] = "1"
     if paths:
         _grade_files(paths, as_json, secrets.randbits(128) if seed < 0 else seed)
+    elif dry_run:
+        _preview_class(max(1, workers))
     else:
         _grade_class(workers, again or [], details, scheduler)
 
@@ -192,6 +198,25 @@ def _grade_class(workers: int, again: list[str], details: bool, scheduler: str) 
     show(rows, out, details)
     if any(row.problem or row.attention for row in rows):
         raise typer.Exit(1)
+
+
+def _preview_class(workers: int) -> None:
+    from grader.classroom.grading.grade import Options, preview_class
+    from grader.classroom.grading.summary import show_preview
+
+    rows = preview_class(root_of(Path.cwd()), Options(workers))
+    show_preview(rows, out)
+    if any(row.problem for row in rows):
+        raise typer.Exit(1)
+
+
+@app.command()
+def prune() -> None:
+    """Remove kept results that no hand-in uses any more."""
+    from grader.classroom.grading.grade import prune_class
+
+    count, size = prune_class(root_of(Path.cwd()))
+    _say(f"Removed {count} results that no hand-in uses any more ({size / 1e6:.1f} MB).")
 
 
 def _grade_files(paths: list[Path], as_json: bool, seed: int) -> None:
@@ -287,8 +312,25 @@ def new(
         raise Trouble(str(error)) from None
     for file in files:
         _say(f"wrote {file.relative_to(root)}")
-    _say(f"Replace the example in them with yours. To prove it, begin with `grader build {lesson}`; then")
-    _say(f'`pytest -m "" tests/lessons/test_exercises.py -k {exercise}`. The rest is in CONTRIBUTING.md.')
+    _say(f"Replace the example in them with yours, and prove it: `grader prove {exercise}`.")
+
+
+@app.command()
+def prove(name: Annotated[str, typer.Argument(help="An exercise, such as case3.")]) -> None:
+    """Prove an exercise: build its lesson, and run all tests that it meets."""
+    from grader.classroom.course.prove import lesson_with, proof
+
+    root = root_of(Path.cwd())
+    try:
+        steps = proof(lesson_with(root, name), name)
+    except LookupError as error:
+        raise Trouble(str(error)) from None
+    for step in steps:
+        command = shlex.join(Path(word).stem if word == sys.executable else word for word in step)
+        _say(f"→ {command}")
+        if subprocess.call(step, cwd=root):
+            raise Trouble(f"{name} isn't proven: `{command}` failed. Fix what it says above, and run this again.")
+    _say(f"{name} is proven. Read the files of tests/lessons/ that changed (`git status`), and commit all of it.")
 
 
 @app.command()
@@ -326,6 +368,19 @@ def gradescope(lesson: Annotated[str, typer.Argument(help="The lesson to grade t
     target = root / "dist" / f"gradescope-{lesson}.zip"
     pack_autograder(root, lesson, target)
     _say(f"wrote {target.relative_to(root)}: upload it as the assignment's autograder")
+
+
+@app.command()
+def release(
+    at: Annotated[str, typer.Option(help="The wheel's future address, or its folder's: https://…/.")],
+) -> None:
+    """Build the wheel, and notebooks that install from there."""
+    from grader.classroom.course.release import release as room
+
+    root = root_of(Path.cwd())
+    wheel, *notebooks = room(root, at)
+    _say(f"wrote {wheel.relative_to(root)}: upload it to {at}")
+    _say(f"wrote {len(notebooks)} notebooks beside it: hand them out")
 
 
 @app.command()

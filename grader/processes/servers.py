@@ -62,6 +62,11 @@ class Server:
         return self._process
 
     def _started(self) -> subprocess.Popen[str]:
+        if not hasattr(os, "fork"):
+            raise self.failure(
+                "This needs processes that are forked, which Windows doesn't have: run the course in WSL 2 "
+                "(https://learn.microsoft.com/windows/wsl/install), or on Colab."
+            )
         path = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
         try:
             return subprocess.Popen(

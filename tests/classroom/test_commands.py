@@ -47,7 +47,7 @@ def test_build_and_work(typed):
 
 def test_new(typed):
     course, said = typed("new", "22_mine", "center", "--form", "table")
-    assert "wrote grader/lessons/mine/center.py" in said and "begin with `grader build 22_mine`" in said
+    assert "wrote grader/lessons/mine/center.py" in said and "prove it: `grader prove center`" in said
     assert (course / "grader" / "lessons" / "mine" / "center.py").exists()
 
 

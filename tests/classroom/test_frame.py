@@ -1,5 +1,6 @@
 """The frame of a lesson: its first cell works wherever it is opened, and its links lead on."""
 
+import ast
 import os
 import re
 import subprocess
@@ -11,9 +12,10 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from grader.classroom.course.build import lessons, pair
-from grader.classroom.course.frame import bare, framed, titles, without_links
+from grader.classroom.course.frame import bare, fetching_cell, framed, titles, without_links
 from grader.classroom.course.published import Published
 from grader.classroom.course.work import merged
+from grader.classroom.runs.run import code
 
 NOWHERE = Published("", "v1.0")
 GITHUB = Published("owner/name", "v1.0")
@@ -210,3 +212,13 @@ def test_a_part_outside_the_core_says_where_the_core_goes_on(behind, end):
     without = "leave this part out, cells and all, and go on with"
     assert said == [[], [], [f"{without} part 3"], [], [f"{without} {end}"], *([] for _ in behind)]
     assert [cell.source for cell in bare(shown).cells] == [cell.source for cell in lesson.cells]
+
+
+def test_a_notebook_that_installs_from_an_address_is_run_as_the_lesson_is(lesson):
+    """Its first cell is another one, which is no code of the student's."""
+    first = next(cell for cell in framed(lesson, "02_two", ORDER, NOWHERE).cells if cell.cell_type == "code")
+    examples = {first.source}
+    ours = code(nbformat.from_dict({"cells": [first]}), examples)
+    theirs = fetching_cell(first, "https://example.org/a.whl", "a.whl", "0" * 64, "0.1.0")
+    assert "urllib" in theirs.source and ast.parse(theirs.source)
+    assert code(nbformat.from_dict({"cells": [theirs]}), examples) == ours

@@ -73,6 +73,26 @@ def test_exercises_that_are_named_are_what_is_taken(read):
     assert plan.left_out == {"a_one"} and not plan.of("01_a").bonus
 
 
+def test_who_has_more_time_who_hands_in_together_and_where_to_ask(read):
+    plan = read(
+        """
+        help = "Ask in our forum."
+        free_days = 3
+        [lessons.01_a]
+        due = 2027-03-01T12:00:00Z
+        [lessons.02_b]
+        [extensions]
+        ada = { 01_a = 2027-03-04T12:00:00Z }
+        [groups]
+        team = ["ada", "ben"]
+        """
+    )
+    assert plan.help == "Ask in our forum." and plan.free_days == 3
+    assert plan.members("ben") == ("ada", "ben") and plan.members("cleo") == ("cleo",)
+    assert [plan.due(one, "01_a").day for one in ("ada", "ben", "cleo")] == [4, 4, 1], "a group has its latest date"
+    assert plan.due("ada", "02_b") is None
+
+
 @pytest.mark.parametrize(
     ("late", "seconds", "penalty"),
     [
@@ -109,6 +129,12 @@ WRONG = {
     "[lessons.01_a]\npoints = { a_one = 0 }": "line 2: lessons.01_a.points.a_one should be a number, 0.5 or more",
     '[lessons.01_a]\npoints = { a_one = "3" }': "line 2: lessons.01_a.points.a_one should be a number",
     '[lessons.01_a]\nstretch = "left out"\npoints = { a_two = 3 }': "line 3: lessons.01_a.points.a_two is not known",
+    "free_days = 1.5": "line 1: free_days should be a whole number of days; it is 1.5",
+    "[extensions]\nada = 3": "line 2: extensions.ada should be a table for each student, such as",
+    "[extensions]\nada = { 09_z = 2027-03-01T10:00:00Z }": "line 2: extensions.ada.09_z is not known here",
+    "[extensions]\nada = { 01_a = 2027-03-01T10:00:00Z }": "line 2: extensions.ada.01_a extends nothing: give [less",
+    "[groups]\na = 'ada'": "line 2: groups.a should be a list of students",
+    "[groups]\na = ['ada']\nb = ['ada']": "line 3: groups.b.ada is in the group a already",
     "name = 1\nname = 2": "no TOML: Cannot overwrite a value",
 }
 

@@ -408,3 +408,21 @@ def test_locked_and_damaged(take, tmp_path):
         take({})
     with pytest.raises(Unreadable, match="No such file"):
         unpack(tmp_path / "none.zip", LESSON, tmp_path / "submitted")
+
+
+def test_a_time_that_a_person_wrote_stays_with_its_notebook(tmp_path):
+    """Collecting the same zip again changes nothing; another notebook has no time of the one before it."""
+    place, submitted = tmp_path / "class.zip", tmp_path / "submitted"
+
+    def collected(content, **options):
+        place.write_bytes(packed({"lovelaceada_LATE_12_900_x.ipynb": content}))
+        return unpack(place, LESSON, submitted, **options)[0].note
+
+    collected(text().encode())
+    time = submitted / "lovelaceada" / LESSON / TIME
+    time.write_text("2027-03-02 10:00:00 UTC")
+    assert collected(text().encode()) == "late, as the platform says; was there already, the same"
+    assert time.read_text() == "2027-03-02 10:00:00 UTC"
+    said = collected(text().encode() + b" ", replace=True)
+    assert "said 2027-03-02 10:00:00 UTC, of the notebook before it: removed; write one for this" in said
+    assert not time.exists()

@@ -6,7 +6,6 @@ import ast
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from grader.classroom.store import Store, version
 from grader.classroom.verdicts.judge import DECIDES, Judge
 from grader.classroom.walls import bubblewrap as walls
 
-WITHHELD = ("lessons", "judging", "explaining", "wording", "feedback.py", "certificate.py", "cli.py")
+WITHHELD = ("lessons", "judging", "explaining", "wording", "feedback.py", "certificate.py", "cli.py", "__main__.py")
 WORDED = ("wording", "feedback.py")  # which show a verdict, and decide nothing
 # They bring a question behind the walls and its answer back, whatever is in them.
 TRANSPORT = {
@@ -94,17 +93,17 @@ def test_what_is_shown_of_a_lesson_needs_nothing_that_is_withheld():
 
 
 def test_what_decides_is_in_the_key_of_a_verdict():
-    needed = closure([*names("classroom/verdicts"), *names("judging"), *names("lessons")], without=WORDED)
+    needed = closure([*names("classroom/verdicts"), *names("judging")], without=WORDED)
     assert {"judging/judge.py", "explaining/explained.py", "classroom/verdicts/judge.py"} <= needed
     deciding = [file for file in files(*DECIDES) if file.suffix == ".py"]
     assert not any(module.startswith(("grader.wording", "grader.feedback")) for f in deciding for module in imported(f))
-    assert needed - hashed(*shown.shown(), *DECIDES) == TRANSPORT
+    assert needed - hashed(*shown.common(), *DECIDES) == {*TRANSPORT, "lessons/__init__.py"}  # which finds exercises
 
 
 KEYS = """
 import json, sys
 from pathlib import Path
-from grader.classroom.grading.execute import verdict_key
+from grader.classroom.grading.keys import declaration, verdict_key
 from grader.classroom.inside.limits import Limits
 from grader.classroom.runs.run import run_key
 from grader.classroom.store import version
@@ -112,29 +111,28 @@ from grader.lessons import find
 
 def keys():
     version.cache_clear()
-    return run_key([], Limits()), verdict_key(find("case3"), 1, [])
+    declaration.cache_clear()
+    drawn = [{"source": "grader.draw.matmul_cases()"}]
+    return run_key([], Limits()), run_key(drawn, Limits()), verdict_key(find("case3"), 1, [])
 
 before, package, moved = keys(), Path(sys.argv[1]), {}
 for file in map(package.joinpath, sys.argv[2:]):
     content = file.read_bytes()
-    file.write_bytes(content + b"\\n# changed")
+    file.write_bytes(content + (b"\\nchanged = 1" if file.suffix == ".py" else b"\\n# changed"))
     moved[str(file.relative_to(package))] = [now != was for now, was in zip(keys(), before)]
     file.write_bytes(content)
 print(json.dumps(moved))
 """
 
 
-def expected(file: str) -> list[bool]:
-    """Whether the key of a run, and that of a verdict, is another when this file is."""
+def expected(file: str, declaring: set[str]) -> list[bool]:
+    """Whether the key of a run, that of a run that draws a lesson's picture, and that of a verdict is another when this
+    file is."""
     top = file.split("/")[0]
-    of_a_lesson = re.fullmatch(r"lessons/\w+/(__init__|review|pictures/\w+)\.py", file)
-    if (
-        of_a_lesson
-        or file.startswith(("classroom/inside/", "classroom/__init__"))
-        or top not in ("classroom", *WITHHELD)
-    ):
-        return [True, True]
-    return [False, top in ("lessons", "judging", "explaining") or file.startswith("classroom/verdicts/")]
+    if file.startswith(("classroom/inside/", "classroom/__init__")) or top not in ("classroom", *WITHHELD):
+        return [True, True, True]
+    decides = top in ("judging", "explaining") or file.startswith("classroom/verdicts/") or file in declaring
+    return [False, file.startswith("lessons/matmul/pictures/"), decides]
 
 
 def one_of_each_folder(changed: list[Path]) -> list[Path]:
@@ -160,7 +158,29 @@ def test_whichever_file_changes_all_that_hangs_on_it_is_done_again_and_nothing_e
     )
     moved = json.loads(done.stdout)
     assert len(moved) == len(changed) > 40
-    assert {file: keys for file, keys in moved.items() if keys != expected(file)} == {}
+    needed = closure(["grader.lessons.matmul.cases"])
+    declaring = {file for file in needed if file.startswith("lessons/") and not file.endswith("__init__.py")}
+    assert {file: keys for file, keys in moved.items() if keys != expected(file, declaring)} == {}
+
+
+def test_a_comment_a_docstring_and_another_lesson_judge_nothing_again(tmp_path):
+    """The code of another exercise does not count, nor do words; the code of this one does."""
+    package = shutil.copytree(PACKAGE, tmp_path / "grader", ignore=shutil.ignore_patterns("__pycache__"))
+    cases, other = package / "lessons/matmul/cases.py", package / "lessons/rings/rings.py"
+    script = KEYS.replace("before, package", "print(keys()[2]); sys.exit()\nbefore, package")
+
+    def verdicts_key() -> str:
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        return subprocess.check_output([sys.executable, "-c", script, package], cwd=tmp_path, env=environment)
+
+    before = verdicts_key()
+    text = cases.read_text()
+    assert "Each device multiplied its own slice" in text
+    cases.write_text(text.replace("Each device multiplied its own slice", "Every device multiplied its slice"))
+    other.write_text(other.read_text() + "\nchanged = 1\n")
+    assert verdicts_key() == before
+    cases.write_text(text + "\nchanged = 1\n")
+    assert verdicts_key() != before
 
 
 def test_a_place_without_files_is_an_error(tmp_path):

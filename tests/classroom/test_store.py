@@ -11,7 +11,7 @@ import pytest
 from grader.classroom.grading.execute import _judged, grading_of
 from grader.classroom.runs import run as running
 from grader.classroom.runs.run import Clock, Run, perform
-from grader.classroom.store import Store, Unavailable
+from grader.classroom.store import FOLDER, Store, Unavailable, kept_in
 from grader.classroom.verdicts.judge import no_marks
 from grader.classroom.walls.templates import Ended, Limits
 from grader.findings.verdicts import TooLong
@@ -65,7 +65,7 @@ def test_a_late_verdict_is_judged_again_by_the_next_grader(tmp_path):
 
 
 def grading(course, student, nb):
-    return grading_of(course, mini.LESSON, student, nb, mini.released(course), {})
+    return grading_of(course, mini.LESSON, student, nb, mini.released(course), {}, kept_in(course / FOLDER))
 
 
 def test_who_hands_in_something_else_is_judged_on_other_cases(course):
@@ -82,7 +82,7 @@ def test_who_hands_in_something_else_is_judged_on_other_cases(course):
     moved.cells.append(moved.cells.pop(mini.position(moved, "check_block_matmul")))
     assert grading(course, "eve", moved).seed not in (one.seed, two.seed)
     assert grading(course, "fay", other).seed == one.seed, "the first attempts of a class share their cases"
-    fixed = grading_of(course, mini.LESSON, "eve", other, mini.released(course), {"seed": 7})
+    fixed = grading_of(course, mini.LESSON, "eve", other, mini.released(course), {"seed": 7}, kept_in(course / FOLDER))
     assert fixed.seed == 7
 
 

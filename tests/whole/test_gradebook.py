@@ -98,8 +98,8 @@ def test_a_fixed_check_moves_only_whom_it_concerns_and_runs_no_code_again(course
     by_hand(course, "ada", "case3", 3.5, "Late.")
     assert len(list(write_feedback(course))) == 3  # with the comment; what is graded is still known
     page = HandIn(course, "ada", mini.LESSON).at("feedback", ".html").read_text()
-    head = page[page.index("<h3>") : page.index('<div id="notebook"')]
-    assert head.startswith("<h3>01_mini: 5.5 of 6 points</h3><p>Most points to gain: ")
+    head = page[page.index("<h1>") : page.index('<div id="notebook"')]
+    assert head.startswith("<h1>01_mini: 5.5 of 6 points</h1><p>Most points to gain: ")
     assert '<a href="#check_case3"><code>case3</code></a> (0.5).' in head and "block_matmul</code></a>: 2 of 2" in head
     (target,) = re.findall(r'href="#(comment-\w+)">a comment', head)
     assert f'name="{target}"' in page and 'name="check_case3"' in page

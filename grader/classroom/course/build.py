@@ -8,6 +8,7 @@ that, and the student's `.md` is written from the release.
 from __future__ import annotations
 
 import filecmp
+import json
 import logging
 import os
 import shutil
@@ -38,8 +39,9 @@ from grader.classroom.course.plan import PLAN, Plan, plan_of
 from grader.classroom.course.published import published
 from grader.classroom.course.shape import must_have_the_shape
 from grader.classroom.course.syllabus import SYLLABUS, syllabus_json, write_points, write_syllabus
-from grader.classroom.store import Unavailable
+from grader.classroom.store import FOLDER, Unavailable, key, write
 
+BUILT = f"{FOLDER}/built.json"
 PYTHON = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -149,7 +151,7 @@ def build(root: Path, names: Collection[str] | None = None, say: Callable[[str],
 
     `say` is told of each file that was moved out of the way.
     """
-    notebooks = []
+    notebooks, built = [], _built(root)
     plan = plan_of(root)
     with gradebook(root) as book:
         for line in _leave_out(root, plan, book):
@@ -162,6 +164,8 @@ def build(root: Path, names: Collection[str] | None = None, say: Callable[[str],
             say(line)
         notebooks.append(_release(root, source.stem))
         enter(root, source.stem)
+        built[source.stem] = _made_of(plan, source)
+    write(root / BUILT, json.dumps(built).encode())
     with gradebook(root) as book:
         enter_due_dates(book, plan)
     for line in set_aside(root, START_PAGE):
@@ -173,6 +177,28 @@ def build(root: Path, names: Collection[str] | None = None, say: Callable[[str],
     write_syllabus(root)
     write_points(root, plan)
     return notebooks
+
+
+def outdated(root: Path, plan: Plan) -> Iterator[str]:
+    """A line where lessons are graded as they were built, and no longer as their sources and course.toml have them."""
+    built = _built(root)
+    names = [s.stem for s in lessons(root, plan.lessons) if s.stem in built and built[s.stem] != _made_of(plan, s)]
+    if names:
+        yield (
+            f"{', '.join(names)}: solutions/ or {PLAN} changed after course/ was built, and hand-ins are graded as it "
+            "was built. Run `grader build` to grade them as it is now."
+        )
+
+
+def _built(root: Path) -> dict[str, str]:
+    """Of each lesson a key of what it was built from; nothing where nobody has built here."""
+    file = root / BUILT
+    return json.loads(file.read_text()) if file.exists() else {}
+
+
+def _made_of(plan: Plan, source: Path) -> str:
+    own = plan.of(source.stem)
+    return key(source.read_text(), str(own.due), sorted(own.left_out), sorted(own.bonus), sorted(own.points.items()))
 
 
 def _leave_out(root: Path, plan: Plan, book: Gradebook) -> Iterator[str]:

@@ -24,6 +24,7 @@ from grader.exercises.exercise import Exercise, Mistake
 from grader.exercises.plain import plain
 from grader.lessons import find
 
+DEMO_FOLDER = "demo"
 Edit = Callable[[NotebookNode], None]
 IMPORTS = """from __future__ import annotations
 import jax, jax.numpy as jnp

@@ -37,6 +37,36 @@ except ModuleNotFoundError:
     importlib.invalidate_caches()
     from grader import welcome
 """
+# In the place of COURSE, where the package lies at an address of the instructor's: a bucket, or a platform's file link.
+FETCHED = """import hashlib
+import tempfile
+import urllib.request
+from pathlib import Path
+
+ADDRESS = "{address}"
+WHEEL = "{wheel}"
+SHA256 = "{sha256}"
+
+
+def fetched():
+    try:
+        content = urllib.request.urlopen(ADDRESS, timeout=60).read()
+    except (OSError, ValueError) as error:
+        raise Stop(
+            f"The course's tools could not be fetched from {{ADDRESS}}: {{error}}. Is this machine online (Kaggle: "
+            "Settings → Internet)? If it is, ask your instructor whether the address still works."
+        )
+    if (found := hashlib.sha256(content).hexdigest()) != SHA256:
+        raise Stop(
+            f"The file at {{ADDRESS}} isn't the one that this notebook was made with: its SHA-256 should be "
+            f"{{SHA256[:16]}}… and is {{found[:16]}}…. Nothing was installed. Get this notebook anew, or tell your "
+            "instructor."
+        )
+    file = Path(tempfile.mkdtemp(), WHEEL)
+    file.write_bytes(content)
+    return str(file)
+
+"""
 FOUND = """{stop}
 try:
     from grader import welcome
@@ -119,7 +149,7 @@ def bare(nb: NotebookNode) -> NotebookNode:
     cells = [
         nbformat.from_dict({**cell, "source": without_links(cell.source)})
         for cell in nb.cells
-        if not cell.source.startswith(FIRST_LINE.partition("{")[0])
+        if not is_first(cell.source)
     ]
     return nbformat.from_dict({**nb, "cells": [cell for cell in cells if cell.source]})
 
@@ -145,6 +175,21 @@ def first_cell(number: str, where: Published) -> NotebookNode:
     folded = {"source_hidden": True}  # JupyterLab then shows its first line
     fixed = {"deletable": False, "editable": False, "jupyter": folded, "tags": ["nbval-ignore-output"]}
     return new_code_cell(source, id=f"{number}-setup", metadata=fixed)
+
+
+def is_first(source: str) -> bool:
+    """Whether a cell's source is that of a first cell, wherever it gets the tools from."""
+    return source.startswith(FIRST_LINE.partition("{")[0])
+
+
+def fetching_cell(first: NotebookNode, address: str, wheel: str, sha256: str, version: str) -> NotebookNode:
+    """A first cell that installs the course's package from an address, if its content is as it should be."""
+    body = INSTALLED.replace('COURSE = "{install}"\n', FETCHED)
+    said = '    print("Installing the course\'s tools …")\n'
+    body = body.replace(said, f"{said}    COURSE = fetched()\n")
+    lines = [FIRST_LINE.format("or installs them, "), body + WELCOME]
+    source = "\n".join(lines).format(stop=STOP, address=address, wheel=wheel, sha256=sha256, version=version)
+    return nbformat.from_dict({**first, "source": source})
 
 
 def _head(lesson: str, order: Mapping[str, str], where: Published, minutes: Minutes) -> str:

@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from grader.classroom.course.frame import first_cell
 from grader.classroom.course.plan import Plan, plan_of
 from grader.classroom.course.prerequisites import in_words, nearest, picture
-from grader.classroom.course.published import published
+from grader.classroom.course.published import Published, published
 from grader.classroom.course.syllabus import told
 from grader.classroom.course.taken import due_in_words
 from grader.guide.syllabus import LessonText
@@ -31,7 +31,8 @@ A course on programming many devices. Lessons are notebooks: predict, run, expla
 2. Run cell by cell with Shift + Enter. Write your prediction down before you run the cell that shows it.
 3. Put your answer in place of the `...`, run it, and run the check below it, as often as you like.
 4. Stuck? Open a hint, or type `grader.hint("NAME")`; `grader.reset("NAME")` gives you the starter again.
-5. At the end save the notebook and type `grader.hand_in()`: it says which file to hand in.
+5. Questions? {help}
+6. At the end save the notebook and type `grader.hand_in()`: it says which file to hand in.
 
 The next two cells show your points, what is open and what comes next."""
 CORE = "Each lesson says how long its core takes. *Going further*, and everything marked *stretch*, can wait."
@@ -62,12 +63,13 @@ PARTS = (
 
 def start_page(root: Path) -> NotebookNode:
     """The start page, as the lessons in `course/` now are."""
-    lessons, plan = told(root), plan_of(root)
+    lessons, plan, where = told(root), plan_of(root), published(root)
+    core = OWN_CORE if plan.own else CORE
     drawn = base64.b64encode(picture(lessons).encode()).decode()
     needs = f"## What needs what\n\n![{in_words(lessons)}](data:image/svg+xml;base64,{drawn})"
     cells = [
-        new_markdown_cell(HOW.format(name=plan.name or OF_ALL, core=OWN_CORE if plan.own else CORE)),
-        first_cell("index", published(root)),
+        new_markdown_cell(HOW.format(name=plan.name or OF_ALL, core=core, help=plan.help or _place_to_ask(where))),
+        first_cell("index", where),
         new_code_cell(PROGRESS),
         new_markdown_cell("\n\n".join(["## The lessons", *_parts(lessons, afterwards(root), plan)])),
         new_markdown_cell(needs),
@@ -75,6 +77,10 @@ def start_page(root: Path) -> NotebookNode:
     for k, cell in enumerate(cells):
         cell.id = f"index-{k:03}"
     return new_notebook(cells=cells)
+
+
+def _place_to_ask(where: Published) -> str:
+    return f"Ask in the [discussions]({where.page}/discussions)." if where else "Ask your instructor."
 
 
 def afterwards(root: Path) -> dict[str, str]:

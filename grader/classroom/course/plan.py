@@ -1,8 +1,10 @@
 """What an instructor takes of the course: `course.toml`, beside nbgrader_config.py. Without that file it is everything.
 
 name = "Parallel programming"              # on the start page
+help = "Ask in our forum: https://…"       # where to ask, on the start page
 stretch = "bonus"                          # "counted" (as it is without a word), "bonus", or "left out"
 late = "10 % a day, at most 50 %"          # taken off what is handed in after it is due
+free_days = 3                              # days late that each student may use up in the whole course
 
 [lessons.07_matmul]                        # a table for each lesson that is taken; without any, all are
 due = 2027-03-01T23:59:00+01:00
@@ -10,6 +12,12 @@ weight = 2                                 # of the lesson in the whole course; 
 exercises = ["block_matmul", "case3"]      # without a word, all of the lesson
 stretch = "counted"                        # for this lesson
 points = { case3 = 6 }                     # in place of the course's own
+
+[extensions]                               # by the names of the folders in submitted/
+ada = { 07_matmul = 2027-03-05T23:59:00+01:00 }
+
+[groups]                                   # one hand-in for several students, the latest of theirs
+team1 = ["ben", "cleo"]
 """
 
 from __future__ import annotations
@@ -32,7 +40,7 @@ PLAN = "course.toml"
 Stretch = Literal["counted", "bonus", "left out"]
 LATE = re.compile(r"(\d+(?:\.\d+)?) ?% an? (day|hour)(?:, at most (\d+(?:\.\d+)?) ?%)?")
 PERIODS = {"day": 86_400, "hour": 3_600}
-OF_COURSE = ("name", "stretch", "late", "lessons")
+OF_COURSE = ("name", "help", "stretch", "late", "free_days", "lessons", "extensions", "groups")
 OF_LESSON = ("due", "weight", "exercises", "stretch", "points")
 
 
@@ -68,13 +76,29 @@ class LessonPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """The course as it is taken: its lessons in order, and the `others`; it is somebody's `own` with a course.toml."""
+    """The course as it is taken: its lessons in order, and the `others`; it is somebody's `own` with a course.toml.
+
+    `extensions` are due dates by student and lesson; `groups` hold the students that hand in together, by name.
+    """
 
     name: str
     lessons: Mapping[str, LessonPlan]
     others: frozenset[str] = frozenset()
     late: Late | None = None
     own: bool = False
+    free_days: int = 0
+    extensions: Mapping[str, Mapping[str, datetime]] = field(default_factory=dict)
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    help: str = ""
+
+    def members(self, student: str) -> tuple[str, ...]:
+        """Those who hand in with a student, who is one of them."""
+        return next((members for members in self.groups.values() if student in members), (student,))
+
+    def due(self, student: str, lesson: str) -> datetime | None:
+        """When a lesson is due for a student: the latest date that anybody of the group has."""
+        dates = [self.extensions.get(one, {}).get(lesson) for one in self.members(student)]
+        return max(filter(None, [self.of(lesson).due, *dates]), default=None)
 
     def of(self, lesson: str) -> LessonPlan:
         return self.lessons.get(lesson, LessonPlan())
@@ -130,6 +154,10 @@ class _Reader:
             others=frozenset(sources) - frozenset(taken),
             late=self._late(settings),
             own=True,
+            help=self._kind(settings, "help", str, "a text", (), ""),
+            free_days=self._free_days(settings),
+            extensions=self._extensions(settings, lessons),
+            groups=self._groups(settings),
         )
 
     def _lesson(self, name: str, table: Any, source: Path, stretch: Stretch) -> LessonPlan:
@@ -170,13 +198,13 @@ class _Reader:
             self._wrong((*where, "stretch"), f"is one of {choices}; it is {value!r}")
         return value  # type: ignore[no-any-return]  # one of those
 
-    def _due(self, table: Mapping[str, Any], where: tuple[str, ...]) -> datetime | None:
-        due = table.get("due")
+    def _due(self, table: Mapping[str, Any], where: tuple[str, ...], name: str = "due") -> datetime | None:
+        due = table.get(name)
         if due is None:
             return None
         if not isinstance(due, datetime) or due.tzinfo is None:
             self._wrong(
-                (*where, "due"),
+                (*where, name),
                 "should be a date and a time with its distance from UTC, such as 2027-03-01T23:59:00+01:00 "
                 f"(no quotes); it is {due!s}",
             )
@@ -190,6 +218,39 @@ class _Reader:
         if found is None or not (share := float(found[1])) <= 100 or float(found[3] or 100) > 100:
             self._wrong(("late",), f'should read as "10 % a day" or "2 % an hour, at most 50 %"; it is {words!r}')
         return Late(share / 100, PERIODS[found[2]], float(found[3] or 100) / 100)
+
+    def _free_days(self, settings: Mapping[str, Any]) -> int:
+        if not (days := self._number(settings, "free_days", (), 0, least=0)).is_integer():
+            self._wrong(("free_days",), f"should be a whole number of days; it is {days:g}")
+        return int(days)
+
+    def _extensions(
+        self, settings: Mapping[str, Any], lessons: Mapping[str, LessonPlan]
+    ) -> dict[str, dict[str, datetime]]:
+        words = "a table for each student, such as ada = { 07_matmul = 2027-03-05T23:59:00+01:00 }"
+        students = self._kind(settings, "extensions", dict, words, (), {})
+        for student in students:
+            where = ("extensions", student)
+            self._known(self._kind(students, student, dict, words, where[:1], {}), lessons, where)
+            if undated := [name for name in students[student] if lessons[name].due is None]:
+                self._wrong((*where, undated[0]), f"extends nothing: give [lessons.{undated[0]}] a date `due` first")
+        return {
+            student: {name: due for name in table if (due := self._due(table, ("extensions", student), name))}
+            for student, table in students.items()
+        }
+
+    def _groups(self, settings: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+        groups = self._kind(settings, "groups", dict, 'a list of students for each group, team1 = ["ada"]', (), {})
+        seen: dict[str, str] = {}
+        for name, members in groups.items():
+            if not isinstance(members, list) or not all(isinstance(one, str) for one in members):
+                self._wrong(
+                    ("groups", name), f'should be a list of students, such as ["ada", "ben"]; it is {members!r}'
+                )
+            for one in members:
+                if seen.setdefault(one, name) != name:
+                    self._wrong(("groups", name, one), f"is in the group {seen[one]} already; leave out one of the two")
+        return {name: tuple(members) for name, members in groups.items()}
 
     def _number(
         self, table: Mapping[str, Any], name: str, where: tuple[str, ...], default: float, least: float

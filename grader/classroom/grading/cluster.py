@@ -25,11 +25,12 @@ from rich.markup import escape
 
 from grader.arrays.words import one_line
 from grader.classroom.grading.clerks import HAND_IN_SECONDS, by_clerks
-from grader.classroom.grading.execute import grade_notebook, verdict_key
+from grader.classroom.grading.execute import grade_notebook
+from grader.classroom.grading.keys import verdict_key
 from grader.classroom.grading.progress import EachMinute, Stopped, a_minute, progress_bar
 from grader.classroom.grading.record import HandIn, material
 from grader.classroom.grading.tasks import RUN, NoCluster, Results, about, grade_task, other_version, pack, received
-from grader.classroom.handins.archive import Unreadable
+from grader.classroom.handins.archive import Unreadable, listed
 from grader.classroom.inside.shown import PACKAGE
 from grader.classroom.store import FOLDER, Store, version
 from grader.classroom.verdicts.judge import Judge
@@ -52,26 +53,26 @@ def run_ahead(hand_ins: Sequence[HandIn], address: str, console: Console) -> Non
     What fails there is still to be run here. Raises NoCluster, and Stopped on Ctrl-C.
     """
     due: list[tuple[HandIn, str]] = []
-    count, reason = 0, ""
+    back, reason = set[HandIn](), ""
     try:
         due = list(lacking(hand_ins))
         with _connected(address) as client, progress_bar(console) as progress:
             bar = progress.add_task("On the cluster", total=len(due), rate="")
             line = EachMinute(console, "On the cluster", len(due))
-            for problem in _exchange(client, due):
+            for hand_in, problem in _exchange(client, due):
                 line.step()
-                count += not problem
+                back |= {hand_in} if hand_in and not problem else set()
                 reason = reason or problem
                 progress.update(bar, advance=1, rate=a_minute(progress.tasks[0].speed))
     except KeyboardInterrupt:
         raise Stopped(
-            f"Stopped. {count} of {len(due)} hand-ins came back from the cluster; they are kept. Run the same "
+            f"Stopped. {len(back)} of {len(due)} hand-ins came back from the cluster; they are kept. Run the same "
             "command again to go on."
         ) from None
-    if count < len(due):
+    if missing := [f"{one.student} {one.lesson}" for one, _ in due if one not in back]:
         console.print(
-            f"[yellow]{len(due) - count} of {len(due)} hand-ins did not come back from the cluster[/yellow], "
-            f"and are run here: {escape(reason or 'it has no workers any more')}",
+            f"[yellow]{len(missing)} of {len(due)} hand-ins did not come back from the cluster[/yellow], and are run "
+            f"here ({escape(listed(missing))}): {escape(reason or 'it has no workers any more')}",
             soft_wrap=True,
         )
 
@@ -274,8 +275,8 @@ def task_of(hand_in: HandIn) -> str:
     return ""
 
 
-def _exchange(client: Client, due: Sequence[tuple[HandIn, str]]) -> Iterator[str]:
-    """Send what is due and receive its results: for each hand-in the problem with it, "" for none.
+def _exchange(client: Client, due: Sequence[tuple[HandIn, str]]) -> Iterator[tuple[HandIn | None, str]]:
+    """Send what is due and receive its results: each hand-in with its problem, "" for none; or one with all of them.
 
     Ends when everything has come back, when no worker has been there for a while, or when the workers say nothing for
     longer than a hand-in may take; and when one sends what Dask cannot read, since Dask may then be deaf to all others.
@@ -286,10 +287,10 @@ def _exchange(client: Client, due: Sequence[tuple[HandIn, str]]) -> Iterator[str
     last_sight = last_word = time.monotonic()  # of a worker, and from one
     while waiting or running:
         if _door().refused and (lost := _lost(client, running)):
-            yield f"{running[lost[0]].student}'s task ended there with what is not read here"
+            yield None, f"{running[lost[0]].student}'s task ended there with what is not read here"
             return
         if time.monotonic() - last_word > HAND_IN_SECONDS:
-            yield f"its workers have said nothing for {HAND_IN_SECONDS:.0f} s"
+            yield None, f"its workers have said nothing for {HAND_IN_SECONDS:.0f} s"
             return
         if threads := _threads(client):
             last_sight = time.monotonic()
@@ -305,7 +306,8 @@ def _exchange(client: Client, due: Sequence[tuple[HandIn, str]]) -> Iterator[str
         except queue.Empty:
             continue
         last_word = time.monotonic()
-        yield _receive(future, running.pop(future))
+        hand_in = running.pop(future)
+        yield hand_in, _receive(future, hand_in)
 
 
 def _lost(client: Client, running: Iterable[Future]) -> list[Future]:

@@ -18,20 +18,20 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Float, Integer
 
 from grader.checking import Mark
-from grader.chips.compiling import libtpu_version
 from grader.classroom.course.cells import Cell
 from grader.classroom.course.notebook import checked, restore
+from grader.classroom.course.plan import plan_of
 from grader.classroom.grading.cards import card_of
 from grader.classroom.grading.clerks import HAND_IN_SECONDS
 from grader.classroom.grading.digest import DIGEST, as_record, digest
 from grader.classroom.grading.display import harmless_outputs, output
+from grader.classroom.grading.keys import verdict_key
 from grader.classroom.grading.watching import offering_replays
 from grader.classroom.handins.handin import registered_release
 from grader.classroom.inside.limits import Limits
-from grader.classroom.inside.shown import shown
 from grader.classroom.runs.run import Lesson, Run, Setup, code, lesson_of, run_hand_in
-from grader.classroom.store import FOLDER, Store, kept_in, key, version
-from grader.classroom.verdicts.judge import DECIDES, GRADER_WORKS, Judge, no_marks, shared_judge
+from grader.classroom.store import FOLDER, Store, kept_in, key
+from grader.classroom.verdicts.judge import GRADER_WORKS, Judge, no_marks, shared_judge
 from grader.classroom.verdicts.records import VERDICT, Judged, with_own_lines
 from grader.exercises.answers import Problem
 from grader.exercises.as_json import from_json, to_json
@@ -64,7 +64,13 @@ class Grading:
 
 
 def grading_of(
-    root: Path, lesson: str, student: str, nb: NotebookNode, release: NotebookNode, settings: Mapping[str, Any]
+    root: Path,
+    lesson: str,
+    student: str,
+    nb: NotebookNode,
+    release: NotebookNode,
+    settings: Mapping[str, Any],
+    store: Store,
 ) -> Grading:
     """How the course in `root` grades a hand-in; the settings are c.JudgedExecute of its nbgrader_config.py."""
     limits = Limits(
@@ -72,8 +78,8 @@ def grading_of(
         seconds=float(settings.get("seconds", Limits.seconds)),
     )
     if (seed := settings.get("seed", DRAWN)) < 0:
-        store = kept_in(root / FOLDER)
-        seed = store.seed(lesson, store.attempt(lesson, student, _content(nb, release)))
+        first = plan_of(root).members(student)[0]  # for all of a group: so they are judged on the same cases
+        seed = store.seed(lesson, store.attempt(lesson, first, _content(nb, release)))
     return Grading(release, seed, limits, lesson_of(root, lesson))
 
 
@@ -155,14 +161,6 @@ def _judged(exercise: Exercise, run: Run, seed: int, judge: Judge, store: Store)
     return judged
 
 
-def verdict_key(exercise: Exercise, seed: int, answers: Any) -> str:
-    """A verdict depends on the TPU's compiler too: an answer that nobody could compile is judged once it is here."""
-    return key(version(*shown(), *DECIDES), _compiler(), exercise.name, exercise.points, seed, answers)
-
-
-_compiler = functools.cache(libtpu_version)  # it is looked for on the disk
-
-
 def _legible(name: str, answers: Any, seed: int) -> Any:
     """The answers, one for each case; where they are not that, as many answers that were refused."""
     count = len(find(name).draw_cases(seed, thorough=True))
@@ -200,8 +198,9 @@ class JudgedExecute(NbGraderPreprocessor):
         where = resources["nbgrader"]
         root = Path(self.config.CourseDirectory.get("root") or ".")
         settings = self.trait_values(config=True)
-        grading = grading_of(root, where["assignment"], where["student"], nb, registered_release(where), settings)
+        release, store = registered_release(where), kept_in(root / FOLDER)
+        grading = grading_of(root, where["assignment"], where["student"], nb, release, settings, store)
         try:
-            return _filled_in(nb, grading, shared_judge(), kept_in(root / FOLDER)).notebook, resources
+            return _filled_in(nb, grading, shared_judge(), store).notebook, resources
         finally:
             _ran_and_judged.cache_clear()  # whoever asks again wants it done again

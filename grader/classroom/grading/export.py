@@ -22,6 +22,7 @@ from nbgrader.api import MissingEntry
 
 from grader.arrays.words import one_line
 from grader.classroom.course.build import gradebook
+from grader.classroom.course.late import terms_of
 from grader.classroom.course.notebook import CHECK
 from grader.classroom.course.plan import plan_of
 from grader.classroom.grading.record import HandIn
@@ -268,6 +269,9 @@ def export(root: Path, lesson: str, platform: str, table: Path, column: str) -> 
     if target.resolve() == table.resolve():
         raise Unavailable(f"{target.relative_to(root)} would be written over. Give the platform's export another name.")
     write(target, filled.text.encode())
+    plan = plan_of(root)
+    terms = {student: terms_of(root, plan, student, lesson).notes for student in filled.students}
+    filled.notes += [f"{one_line(student)}: {' '.join(notes)}" for student, notes in terms.items() if notes]
     files = [target]
     if any((row.platform, row.lesson) == (platform, lesson) for row in people.received):
         pages, missing = feedback_zip(root, lesson, platform, people.received)

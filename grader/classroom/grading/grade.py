@@ -10,6 +10,7 @@ import difflib
 import functools
 import json
 import os
+import shutil
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +19,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from grader.arrays.words import one_line
-from grader.classroom.course.build import build, configuration, gradebook, is_registered
-from grader.classroom.course.demo import make_class
-from grader.classroom.course.plan import plan_of
+from grader.classroom.course.build import build, configuration, gradebook, is_registered, lessons, outdated
+from grader.classroom.course.demo import DEMO_FOLDER, make_class
+from grader.classroom.course.plan import PLAN, Plan, plan_of
 from grader.classroom.grading.clerks import HAND_IN_SECONDS, Lost, by_clerks
+from grader.classroom.grading.groups import share_in_groups
+from grader.classroom.grading.preview import previews, prune
 from grader.classroom.grading.progress import EachMinute, Stopped, a_minute, progress_bar
 from grader.classroom.grading.record import HandIn, Row, record, write_page
 from grader.classroom.grading.summary import write_csv, write_totals
@@ -66,10 +69,15 @@ def grade_class(root: Path, console: Console, options: Options = Options()) -> l
 
 
 def _whole_class(root: Path, console: Console, options: Options) -> list[Row]:
+    if not any(hand_ins_of(root)):
+        return _demo(root, console, options)
     if not is_registered(root):
         console.print("Building course/ and the gradebook …")
         build(root)
-    hand_ins = list(hand_ins_of(root)) or _demo(root, console)
+    plan = plan_of(root)
+    for line in (*share_in_groups(root, plan), *_unknown_names(root, plan), *outdated(root, plan)):
+        console.print(escape(line), soft_wrap=True, highlight=False)
+    hand_ins = list(hand_ins_of(root))
     with gradebook(root) as book:
         enter_people(book, read_roster(root / "submitted"))
     _refuse_strangers(options.again, hand_ins)
@@ -80,9 +88,36 @@ def _whole_class(root: Path, console: Console, options: Options) -> list[Row]:
     rows = _graded(hand_ins, options, console, seconds_of(root))
     write_csv(rows, root / "grades.csv")
     _keep_moves(rows, root / MOVED)
-    if (plan := plan_of(root)).own:
+    if plan.own:
         write_totals(rows, plan, root / "totals.csv")
     return rows
+
+
+def _unknown_names(root: Path, plan: Plan) -> Iterator[str]:
+    """A line for each student of course.toml whose name nobody in submitted/ has."""
+    known = {folder.name for folder in (root / "submitted").glob("*/")}
+    named = {*plan.extensions, *(one for members in plan.groups.values() for one in members)}
+    for name in sorted(named - known):
+        near = difflib.get_close_matches(name, known)
+        meant = f" Is it {' or '.join(map(one_line, near))}?" if near else ""
+        yield f"{PLAN} names {one_line(name)}, of whom there is no folder in submitted/.{meant}"
+
+
+def preview_class(root: Path, options: Options = Options()) -> list[Row]:
+    """Every hand-in as it would be graded, with its points before; writes nothing. Raises Unavailable."""
+    return [one.row for one in previews(_graded_before(root), options.workers, seconds_of(root))]
+
+
+def prune_class(root: Path, workers: int = Options.workers) -> tuple[int, int]:
+    """Remove the runs, verdicts and pictures that no hand-in in submitted/ uses: how many files and bytes."""
+    with locked(root / FOLDER):
+        return prune(root, _graded_before(root), workers, seconds_of(root))
+
+
+def _graded_before(root: Path) -> list[HandIn]:
+    if not any((root / FOLDER / "recorded").glob("*/*")):
+        raise Unavailable("Nothing is graded yet. Run `grader grade` first.")
+    return list(hand_ins_of(root))
 
 
 def _keep_moves(rows: Sequence[Row], file: Path) -> None:
@@ -117,12 +152,25 @@ def hand_ins_of(root: Path) -> Iterator[HandIn]:
             yield HandIn(root, folder.parent.name, folder.name)
 
 
-def _demo(root: Path, console: Console) -> list[HandIn]:
-    console.print("There is nothing in submitted/: making a demo class of 12 students.")
+def class_root(root: Path) -> Path:
+    """The folder of the class: this one, or that of the demo class as long as nothing is handed in here."""
+    demo = root / DEMO_FOLDER
+    return demo if demo.exists() and not any(hand_ins_of(root)) else root
+
+
+def _demo(root: Path, console: Console, options: Options) -> list[Row]:
+    """Grade a demo class, which is a course of its own: it never meets a real one."""
+    console.print(f"There is nothing in submitted/: a demo class of 12 students is in {DEMO_FOLDER}/.")
     os.environ.setdefault(walls.WITHOUT, "1")  # where they cannot be built: this class is ours
-    released = sorted(notebook.stem for notebook in (root / "course").glob("*/*.ipynb"))
-    make_class(root, DEMO if DEMO in released else released[0], root / "submitted")
-    return list(hand_ins_of(root))
+    demo, sources = root / DEMO_FOLDER, [source.stem for source in lessons(root)]
+    lesson = DEMO if DEMO in sources else sources[0]
+    if not any(hand_ins_of(demo)):
+        shutil.copytree(root / "solutions" / lesson, demo / "solutions" / lesson, dirs_exist_ok=True)
+        for name in ("nbgrader_config.py", "pyproject.toml"):
+            shutil.copy(root / name, demo)
+        build(demo)
+        make_class(demo, lesson, demo / "submitted")
+    return _whole_class(demo, console, options)
 
 
 def _graded(hand_ins: Sequence[HandIn], options: Options, console: Console, seconds: float) -> list[Row]:

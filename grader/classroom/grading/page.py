@@ -21,6 +21,7 @@ from nbconvert.exporters import HTMLExporter, TemplateExporter
 from nbformat import NotebookNode
 from traitlets import default
 
+from grader.classroom.course.late import terms_of
 from grader.classroom.course.notebook import ANSWER, CHECK, checked, grade_id
 from grader.classroom.course.plan import plan_of
 from grader.classroom.grading import filters
@@ -67,6 +68,7 @@ class Page(HTMLExporter):
             before, end, after = page.rpartition("</body>")
             page = f"{before}<script>{PLAYER}</script>{end}{after}"
         page = CONTROLS.sub("\N{REPLACEMENT CHARACTER}", page)
+        page = re.sub(r"<html(?![^>]*\blang=)", '<html lang="en"', page, count=1)
         page = UNDESCRIBED.sub('<img alt="A picture that this cell shows"', page)
         head = resources.get("head")
         return HEAD_OF_PAGE.sub(lambda _: head, page, count=1) if head else page, resources
@@ -78,7 +80,9 @@ class Page(HTMLExporter):
         marks = resources.get("nbgrader", {})
         if "score" in marks:
             root = Path(self.config.CourseDirectory.get("root") or ".")
-            resources["head"] = _head(nb, marks, plan_of(root).of(marks["assignment"]).bonus)
+            plan = plan_of(root)
+            notes = terms_of(root, plan, marks["student"], marks["assignment"]).notes
+            resources["head"] = _head(nb, marks, plan.of(marks["assignment"]).bonus, notes)
             for cell in filter(checked, nb.cells):
                 cell.outputs = cell.outputs[:1]
         return nb, resources
@@ -104,8 +108,9 @@ class Page(HTMLExporter):
         return environment
 
 
-def _head(nb: NotebookNode, marks: dict[str, Any], bonus: Collection[str]) -> str:
-    """How the page begins: all points, where most is to be won, and the exercises with their points and comments.
+def _head(nb: NotebookNode, marks: dict[str, Any], bonus: Collection[str], notes: Collection[str] = ()) -> str:
+    """How the page begins: all points, where most is to be won, what applies to this student, and the exercises with
+    their points and comments.
 
     The exercises that are a `bonus` add points, and nothing to what there is to be had.
     """
@@ -128,9 +133,11 @@ def _head(nb: NotebookNode, marks: dict[str, Any], bonus: Collection[str]) -> st
         lines.append(f'<li class="late-penalty">handed in late: {_points(-marks["late_penalty"])}</li>')
     total = sum(one.points for name, one in graded.items() if name not in bonus)
     won = ", ".join(f"{_link(name)} ({_points(left[name])})" for name in most)
+    late = " Points are deducted only because it was late." if marks["late_penalty"] > 0 else ""
     return (
-        f"<h3>{escape(marks['notebook'])}: {_points(marks['score'])} of {_points(total)} points</h3>"
-        + (f"<p>Most points to gain: {won}.</p>" if won else "<p>Everything is correct.</p>")
+        f"<h1>{escape(marks['notebook'])}: {_points(marks['score'])} of {_points(total)} points</h1>"
+        + (f"<p>Most points to gain: {won}.</p>" if won else f"<p>Every answer is correct.{late}</p>")
+        + "".join(f"<p>{escape(note)}</p>" for note in notes)
         + f'<div id="toc"><ol>{"".join(lines)}</ol></div>'
     )
 

@@ -25,21 +25,24 @@ from sqlalchemy.exc import SAWarning
 
 from grader.arrays.words import one_line
 from grader.classroom.course.build import configuration, gradebook, nbgrader
-from grader.classroom.course.late import lateness
-from grader.classroom.course.notebook import CHECK, checked
+from grader.classroom.course.late import TIME, Terms, handed_in_at, lateness, terms_of
+from grader.classroom.course.notebook import CHECK, checked, checks
 from grader.classroom.course.plan import plan_of
 from grader.classroom.grading.digest import Digest, digest
 from grader.classroom.grading.execute import REACHED, Graded, Grading, grade_notebook, grading_of
 from grader.classroom.handins.archive import Unreadable
-from grader.classroom.handins.handin import give_name, one_release, registered_release
+from grader.classroom.handins.handin import find_notebook, give_name, one_release, registered_release
 from grader.classroom.handins.reading import read
+from grader.classroom.handins.roster import RECEIVED, read_received
 from grader.classroom.store import FOLDER, Store, kept_in, key, write
 from grader.classroom.verdicts.judge import GRADER_WORKS, shared_judge
 from grader.classroom.walls.bubblewrap import NoWalls
 from grader.exercises.verdict import Verdict
+from grader.guide.syllabus import syllabus
 from grader.judging.pods import POD
 
 MOST_REASON = 500  # characters of a reason that nbgrader gives
+LONGEST_ERROR = 120  # characters of a student's error in a line for a person
 CROSSED_TRIES = 3  # of a step of nbgrader's, when another process is at the gradebook
 # What such a step then says: that it is locked, or that the student, who has handed in to two lessons, is there by now.
 CROSSED = ("locked", "IntegrityError")
@@ -68,7 +71,7 @@ class Row:
 
     `before` holds the points of an earlier grading that this one replaced; `digests` say what the judge found;
     `attention` holds the reasons why a person should look at it. `late` points are taken off in all; the exercises that
-    are a `bonus` add points, and nothing to what there is to be had.
+    are a `bonus` add points, and nothing to what there is to be had; `terms` are what applies to this student.
     """
 
     hand_in: HandIn
@@ -80,6 +83,7 @@ class Row:
     attention: tuple[str, ...] = ()
     late: float = 0.0
     bonus: frozenset[str] = frozenset()
+    terms: Terms = Terms()
 
     @property
     def mark(self) -> float:
@@ -123,41 +127,51 @@ def _recorded(hand_in: HandIn, again: bool) -> Row:
     folder = hand_in.root / FOLDER
     store = Store(folder, anew=True) if again else kept_in(folder)
     graded = grade_notebook(nb, grading, shared_judge(), store)
-    verdicts = graded.verdicts
-    late = lateness(hand_in.root, hand_in.lesson, hand_in.at("submitted").parent)
-    bonus = plan_of(hand_in.root).of(hand_in.lesson).bonus
-    stamp = _stamp(nb, grading.release, graded, [*late, *sorted(bonus)])
+    plan, folder = plan_of(hand_in.root), hand_in.at("submitted").parent
+    terms = terms_of(hand_in.root, plan, hand_in.student, hand_in.lesson)
+    late = lateness(plan, terms, hand_in.lesson, folder)
+    stamp = _stamp(nb, grading.release, graded, [*late, *sorted(plan.of(hand_in.lesson).bonus)])
     sealed = hand_in.seal.read_text() if hand_in.seal.exists() else ""
-    before = _row(hand_in, verdicts) if sealed else None
+    doubts = (*_doubts(hand_in, nb, grading.release, graded), *_doubts_of_time(hand_in, folder))
+    before = _row(hand_in, graded.verdicts, terms, doubts) if sealed else None
     if before and sealed == stamp and hand_in.at("feedback", ".html").exists():
         return before
-    by_hand = _looked_at(hand_in) if sealed.split()[:1] == stamp.split()[:1] else set()
+    seen = _looked_at(hand_in) if sealed.split()[:1] == stamp.split()[:1] else set()
     hand_in.seal.unlink(missing_ok=True)
     api = _api(hand_in.root)
     for step in (api.autograde, api.generate_feedback):
         if problem := _problem(step, hand_in):
             return Row(hand_in, problem=f"nbgrader stopped: {problem}")
-    _keep_looked_at(hand_in, by_hand)
+    _keep_looked_at(hand_in, seen)
     write(hand_in.seal, stamp.encode())
-    row = _row(hand_in, verdicts)
+    row = _row(hand_in, graded.verdicts, terms, doubts)
     assert row is not None  # nbgrader has just recorded it
     return replace(row, before=before.points if before else {})
 
 
-def material(hand_in: HandIn) -> tuple[NotebookNode, Grading]:
-    """The notebook to grade, and how it is graded. Raises Unreadable."""
+def material(hand_in: HandIn, store: Store | None = None) -> tuple[NotebookNode, Grading]:
+    """The notebook to grade, and how it is graded, by the course's own store or another one. Raises Unreadable.
+
+    With another store, nothing is written: no link beside a notebook of another name either.
+    """
     config = configuration(hand_in.root)
     resources = {
         "db_url": CourseDirectory(config=config).db_url,
         "notebook": hand_in.lesson,
         "assignment": hand_in.lesson,
     }
-    nb = read(give_name(hand_in.at("submitted").parent, hand_in.lesson))
+    nb = read((find_notebook if store else give_name)(hand_in.at("submitted").parent, hand_in.lesson))
     try:
         release = registered_release(resources)
     except MissingEntry:
         raise Unreadable(f"There is no lesson {hand_in.lesson} in course/.") from None
-    return nb, grading_of(hand_in.root, hand_in.lesson, hand_in.student, nb, release, config.JudgedExecute)
+    store = store or kept_in(hand_in.root / FOLDER)
+    return nb, grading_of(hand_in.root, hand_in.lesson, hand_in.student, nb, release, config.JudgedExecute, store)
+
+
+def recorded(hand_in: HandIn) -> Row | None:
+    """A hand-in as it was last graded; None where it was not."""
+    return _row(hand_in, (), Terms(), ()) if hand_in.seal.exists() else None
 
 
 def _stamp(nb: NotebookNode, release: NotebookNode, graded: Graded, plan: Sequence[str]) -> str:
@@ -166,6 +180,12 @@ def _stamp(nb: NotebookNode, release: NotebookNode, graded: Graded, plan: Sequen
     points = [[outcome.points, outcome.worth] for verdict in graded.verdicts for outcome in verdict.outcomes]
     shown = [cell.outputs for cell in filter(checked, graded.notebook.cells)]
     return f"{key(content, points, *plan)} {key(shown)}"
+
+
+def by_hand(hand_in: HandIn) -> set[str]:
+    """The exercises that a person has graded by hand."""
+    with gradebook(hand_in.root) as book:
+        return {name for name, grade in _grades(book, hand_in).items() if grade.manual_score is not None}
 
 
 def _looked_at(hand_in: HandIn) -> set[str]:
@@ -249,7 +269,7 @@ def _reason(log: str) -> str:
     return one_line((errors or [line for line in lines if "traceback" not in line.lower()] or lines)[-1], MOST_REASON)
 
 
-def _row(hand_in: HandIn, verdicts: Sequence[Verdict]) -> Row | None:
+def _row(hand_in: HandIn, verdicts: Sequence[Verdict], terms: Terms, doubts: Sequence[str]) -> Row | None:
     """A hand-in with these verdicts, with its marks from the gradebook; None where it has not been recorded."""
     if not hand_in.at("autograded").exists():
         return None
@@ -266,10 +286,42 @@ def _row(hand_in: HandIn, verdicts: Sequence[Verdict]) -> Row | None:
             {name: grades[name].score for name in names},
             {name: grades[name].max_score for name in names},
             digests=tuple(map(digest, verdicts)),
-            attention=tuple(_attention(verdicts, sorted(name for name in grades if grades[name].needs_manual_grade))),
+            attention=(*doubts, *_attention(verdicts, sorted(n for n in grades if grades[n].needs_manual_grade))),
             late=late,
             bonus=plan_of(hand_in.root).of(hand_in.lesson).bonus,
+            terms=terms,
         )
+
+
+def _doubts(hand_in: HandIn, nb: NotebookNode, release: NotebookNode, graded: Graded) -> Iterator[str]:
+    """Whether all of it may be worth nothing for another reason than its answers."""
+    if (theirs := set(checks(nb))) and not theirs & set(checks(release)):
+        others = [one.name for one in syllabus() if theirs & {exercise.name for exercise in one.exercises}]
+        move = f" but of {others[0]}: move it to submitted/{hand_in.student}/{others[0]}" if others else ""
+        yield f"its check cells aren't of this lesson{move}"
+        return
+    outputs = [output for cell in graded.notebook.cells for output in cell.get("outputs", ())]
+    errors = [output for output in outputs if output.output_type == "error"]
+    if errors and not any(verdict.points for verdict in graded.verdicts):
+        first = one_line(f"{errors[0].ename}: {errors[0].evalue}", LONGEST_ERROR).rstrip(".")
+        yield f"it earns nothing, and {len(errors)} of its cells stop with an error (the first: {first})"
+
+
+def _doubts_of_time(hand_in: HandIn, folder: Path) -> Iterator[str]:
+    """Whether it may be late although nobody knows for how long."""
+    if handed_in_at(folder):
+        return
+    table = hand_in.root / "submitted" / RECEIVED
+    late = _called_late(table, table.stat().st_mtime_ns) if table.exists() else frozenset()
+    if (folder / TIME).exists():
+        yield f"its {TIME} can't be read, so it counts as in time: write it like 2027-03-01 22:59:00 UTC"
+    elif (hand_in.student, hand_in.lesson) in late:
+        yield f"the platform calls it late and doesn't say when: write {TIME} beside it, like 2027-03-01 22:59:00 UTC"
+
+
+@functools.lru_cache(maxsize=1)
+def _called_late(table: Path, _: int) -> frozenset[tuple[str, str]]:
+    return frozenset((row.student, row.lesson) for row in read_received(table.parent) if row.late)
 
 
 def _attention(verdicts: Sequence[Verdict], by_hand: Sequence[str]) -> Iterator[str]:

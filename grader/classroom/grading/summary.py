@@ -11,9 +11,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from grader.classroom.course.demo import DEMO_FOLDER
+from grader.classroom.course.late import is_due
 from grader.classroom.course.plan import Plan
 from grader.classroom.grading.digest import STATES, Digest, named_mistakes
 from grader.classroom.grading.record import Row
+from grader.classroom.handins.archive import listed
 from grader.classroom.out import as_csv
 from grader.classroom.store import write
 from grader.classroom.walls import bubblewrap as walls
@@ -22,14 +25,16 @@ from grader.lessons import find
 from grader.wording.mistakes import words_of
 
 WORST = 3  # mistakes on the first screen
+MOST_STUDENTS = 60  # that have a line of a table; of more, grades.csv tells
 MOST_LISTED = 5  # exercises without an answer that are named
 
 
 def write_csv(rows: Sequence[Row], target: Path) -> None:
     """A line for each hand-in: its points and those of its core, each with their maximum, a column for each exercise,
-    and the problem with it in the last. Where one is late, a column has what was taken off its points for that."""
+    and the problem with it in the last. Where one is late, a column has what was taken off its points for that; another
+    has what applies to one student, such as an extension."""
     names = list(dict.fromkeys(name for row in rows for name in row.points))
-    late = any(row.late for row in rows)
+    late, special = any(row.late for row in rows), any(row.terms.notes for row in rows)
     lines = [
         [
             row.hand_in.student,
@@ -39,28 +44,33 @@ def write_csv(rows: Sequence[Row], target: Path) -> None:
             total(_core(row.points)),
             total(_core(row.worth)),
             *([row.late] * late),
+            *([" ".join(row.terms.notes)] * special),
             *(row.points.get(name, "") for name in names),
             row.problem,
         ]
         for row in rows
     ]
-    header = ["student", "lesson", "points", "max", "core", "core max", *(["late"] * late), *names, "problem"]
+    more = [*(["late"] * late), *(["terms"] * special)]
+    header = ["student", "lesson", "points", "max", "core", "core max", *more, *names, "problem"]
     write(target, as_csv([header, *lines]).encode("utf-8", "replace"))
 
 
 def write_totals(rows: Sequence[Row], plan: Plan, target: Path) -> None:
     """A line for each student: what part of each lesson's points, in percent, and of all, by the lessons' weights.
 
-    Lessons of which nobody has handed in anything do not count yet; what a student did not hand in counts as nothing.
+    Lessons that are not yet due for a student, or of which nobody has handed in anything, do not count yet; of the
+    others, what a student did not hand in counts as nothing.
     """
     marks = {(row.hand_in.student, row.hand_in.lesson): 100 * row.mark / row.most for row in rows if row.most}
     lessons = [name for name in plan.lessons if any(lesson == name for _, lesson in marks)]
     weights = {name: plan.of(name).weight for name in lessons}
     lines = []
     for student in dict.fromkeys(row.hand_in.student for row in rows):
-        parts = {name: marks.get((student, name), 0.0) for name in lessons}
-        whole = sum(weights[name] * part for name, part in parts.items()) / (sum(weights.values()) or 1)
-        lines.append([student, round(whole, 2), *(round(part, 2) for part in parts.values())])
+        due = [name for name in lessons if is_due(plan.due(student, name))]
+        whole = sum(weights[name] * marks.get((student, name), 0.0) for name in due)
+        parts = (marks.get((student, name), 0.0 if name in due else None) for name in lessons)
+        cells = ("" if part is None else round(part, 2) for part in parts)
+        lines.append([student, round(whole / (sum(weights[name] for name in due) or 1), 2), *cells])
     write(target, as_csv([["student", "total %", *lessons], *lines]).encode("utf-8", "replace"))
 
 
@@ -82,15 +92,18 @@ def show(rows: Sequence[Row], console: Console, details: bool = False) -> None:
     """
     if details:
         console.print(_by_hand_in(rows))
-    console.print(_by_student(rows))
+    if len({row.hand_in.student for row in rows}) <= MOST_STUDENTS:
+        console.print(_by_student(rows))
     _show_mistakes(rows, console)
     _show_moves(rows, console)
     _show_attention(rows, console)
     if example := next((r.hand_in for r in rows if not r.problem), None):
+        is_demo = example.root.name == DEMO_FOLDER
+        home, place = example.root.parent if is_demo else example.root, f"{DEMO_FOLDER}/" if is_demo else ""
         console.print(
-            f"Feedback: feedback/STUDENT/LESSON/LESSON.html, for example "
-            f"{escape(str(example.at('feedback', '.html').relative_to(example.root)))}\n"
-            "Marks: grades.csv, and nbgrader's gradebook (`make lab`, then Formgrader)\n"
+            f"Feedback: {place}feedback/STUDENT/LESSON/LESSON.html, for example "
+            f"{escape(str(example.at('feedback', '.html').relative_to(home)))}\n"
+            f"Marks: {place}grades.csv, and nbgrader's gradebook (`grader lab --instructor`, then Formgrader)\n"
             "The class as a page: `grader report`; every mistake of every hand-in: `grader grade --details`",
             soft_wrap=True,
         )
@@ -142,13 +155,26 @@ def _show_mistakes(rows: Sequence[Row], console: Console) -> None:
         console.print(f"  {count} × {exercise}, {escape(mistake)}: {escape(words)}", highlight=False, soft_wrap=True)
 
 
-def _show_moves(rows: Sequence[Row], console: Console) -> None:
+def show_preview(rows: Sequence[Row], console: Console) -> None:
+    """Print whose marks would move and why, and what would be graded for the first time."""
+    _show_moves(rows, console, "Would move")
+    new = [f"{row.hand_in.student}, {row.hand_in.lesson}" for row in rows if not row.before and not row.problem]
+    moved = sum(bool(row.moved) for row in rows)
+    said = f"{moved} of {len(rows)} hand-ins would have other points. Nothing was written."
+    for line in (f"Graded for the first time: {listed(new)}." if new else "", said):
+        console.print(escape(line), soft_wrap=True, highlight=False)
+    _show_attention(rows, console)
+
+
+def _show_moves(rows: Sequence[Row], console: Console, title: str = "Moved since the last grading") -> None:
     rows = [row for row in rows if row.moved]
     if not rows:
         return
-    table = Table("student", "lesson", "before", "now", "exercises", title="Moved since the last grading")
+    table = Table("student", "lesson", "before", "now", "exercises", title=title)
     for row in rows:
-        changes = ", ".join(f"{name} {before:g} → {now:g}" for name, (before, now) in row.moved.items())
+        why = {one.exercise: f" ({one.mistake or one.check})" for one in row.digests if one.check}
+        moved = row.moved.items()
+        changes = escape(", ".join(f"{name} {old:g} → {now:g}{why.get(name, '')}" for name, (old, now) in moved))
         table.add_row(
             escape(row.hand_in.student),
             escape(row.hand_in.lesson),

@@ -27,7 +27,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from grader.arrays.words import legible, one_line
-from grader.classroom.course.late import LONGEST_TIME, TIME
+from grader.classroom.course.late import TIME, handed_in_at
 from grader.classroom.course.notebook import notebook_text, restore
 from grader.classroom.handins.archive import MOST_INSIDE, Unreadable, hidden, listed
 from grader.classroom.handins.reading import read
@@ -46,7 +46,6 @@ __all__ = [
 ]
 LONGEST_NAME = 128  # characters that the gradebook has for a student's name
 UNFIT = '*?[<>"\\'  # nbgrader looks for folders by patterns, and writes their names into pages and scripts as they are
-DATE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?( [A-Z]{1,5}| [+-]\d{4})?\s*")
 SUBMISSION_SECRET = "submission_secret.txt"  # where the exchange keeps it: 128 digits
 LONGEST_SECRET = 256  # bytes of it
 log = logging.getLogger(__name__)
@@ -164,18 +163,7 @@ class BareDirectory(CourseDirectory):
 
     def get_existing_timestamp(self, dest_path: str) -> datetime | None:
         """When something was handed in, if a small file beside it says so."""
-        file = Path(dest_path) / TIME
-        try:
-            status = file.lstat()
-            if (
-                not stat.S_ISREG(status.st_mode)
-                or status.st_size > LONGEST_TIME
-                or not DATE.fullmatch(file.read_text())
-            ):
-                return None  # nbgrader would wait for a pipe, and open a time zone's name as a file
-            return super().get_existing_timestamp(dest_path)
-        except (OSError, ValueError, AttributeError):  # AttributeError: nbgrader's, for the 30th of February
-            return None
+        return handed_in_at(Path(dest_path))
 
     def beside(self, folder: Path) -> dict[str, bytes]:
         """What nbgrader's exchange has put beside a hand-in: when it came, and the secret by which it knows whose the

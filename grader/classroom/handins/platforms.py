@@ -45,6 +45,7 @@ WORDED = ("moodle", "brightspace", "blackboard")  # with words of their own, whi
 CLONES = "-submissions"  # ends the name of the folder into which `gh classroom clone` lays a class's repositories
 COPY = re.compile(r"(.+)-(\d{1,4})$", re.DOTALL)  # Canvas: a file handed in again under the same name
 MOST_CANDIDATES = 20  # of one student
+SAME = "was there already, the same"
 SHARE = 200_000_000  # bytes that are read for one student, and as many again from zips
 
 
@@ -84,7 +85,7 @@ class Destination:
         """Put a file in its place, whole or not at all; returns what was there before, "" for nothing."""
         exists = target.is_symlink() or target.exists()
         if exists and target.is_file() and not target.is_symlink() and target.read_bytes() == data:
-            return "was there already, the same"
+            return SAME
         if exists and not self.replace:
             raise Unreadable(
                 f"{target} is there already and differs from the archive's: it was left as it is. Take the "
@@ -310,9 +311,10 @@ def _deliver(student: str, pieces: list[Piece], destination: Destination) -> Ite
         for k, piece in enumerate(notebooks, 1):
             target = folder / (f"{lesson}.ipynb" if len(notebooks) == 1 else f"{k}_{safe(piece.path.stem)}.ipynb")
             before = destination.write(piece.load(), target)
-            _keep_time(folder / TIME, piece.sender)
+            time = _keep_time(folder / TIME, piece.sender, before)
             late = "late, as the platform says" if piece.sender.late else ""
-            yield Receipt(student, target, note="; ".join(filter(None, [note, late, before])), sender=piece.sender)
+            notes = filter(None, [note, late, before, time])
+            yield Receipt(student, target, note="; ".join(notes), sender=piece.sender)
         if len(notebooks) > 1:
             raise Unreadable(
                 f"Each of these could be the hand-in: {listed(p.path for p in notebooks)}. All are in "
@@ -324,12 +326,18 @@ def _deliver(student: str, pieces: list[Piece], destination: Destination) -> Ite
         yield Receipt(student, problem=f"{destination.submitted / student} cannot be written: {error.strerror}.")
 
 
-def _keep_time(file: Path, sender: Sender) -> None:
-    """When it was handed in, where nbgrader looks for it; nothing where nobody says."""
+def _keep_time(file: Path, sender: Sender, before: str) -> str:
+    """When it was handed in, where nbgrader looks for it. What stands there stays with the notebook that it is about: a
+    person may have written it. Returns what became of that of another notebook, "" for nothing."""
+    stood = one_line(file.read_text(errors="replace")) if file.is_file() and not file.is_symlink() else ""
+    if before == SAME and stood:
+        return ""
     if sender.time:
         write(file, sender.time.encode())
-    else:
-        file.unlink(missing_ok=True)  # of an earlier attempt
+    elif stood and before:
+        file.unlink()
+        return f"{TIME} said {stood}, of the notebook before it: removed; write one for this"
+    return ""
 
 
 def _newest(pieces: list[Piece], lesson: str) -> tuple[list[Piece], str]:

@@ -1,6 +1,7 @@
 """What of the grader is there behind the walls: folders decide, and no list of files.
 
-The same files are in the key under which a run is kept, so that a run is done again when any of them changes.
+The same files are in the key under which a run is kept, so that a run is done again when any of them changes. Of a
+lesson's own files only the pictures are, where cells draw them: a question of a review decides nothing.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ WITHHELD = (
     "classroom",
     "certificate.py",
     "cli.py",
+    "__main__.py",
 )
 OF_A_LESSON = ("__init__.py", "review.py", "pictures")  # which cells of notebooks use; all else of it is withheld
 INSIDE = ("classroom/__init__.py", "classroom/inside")  # of the instructor's side, what runs behind the walls
@@ -34,6 +36,12 @@ def shown() -> tuple[Path, ...]:
     if missing := [name for name in patterns if not any(PACKAGE.glob(name))]:
         raise FileNotFoundError(f"{', '.join(missing)}: moved, or renamed? Say so in {Path(__file__).name}.")
     return (*_on_their_side(), *(PACKAGE / name for name in INSIDE))
+
+
+@functools.cache
+def common() -> tuple[Path, ...]:
+    """The same, without what is a lesson's own."""
+    return tuple(place for place in shown() if PACKAGE / "lessons" not in place.parents)
 
 
 def _on_their_side() -> list[Path]:

@@ -34,7 +34,9 @@ class Session:
 
     @property
     def command(self) -> list[str]:
-        return [sys.executable, "-m", "jupyterlab", *self.options, *os.environ.get("LAB_ARGS", "").split()]
+        # (A container often has no other user than root, whom Jupyter refuses. It asks for its token all the same.)
+        root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+        return [sys.executable, "-m", "jupyterlab", *self.options, *root, *os.environ.get("LAB_ARGS", "").split()]
 
     @property
     def environment(self) -> dict[str, str]:

@@ -82,13 +82,14 @@ def facts_of(lesson: str, papers: Sequence[Paper]) -> LessonFacts:
     ranked = tuple(sorted(papers, key=lambda paper: (-paper.share, paper.student)))
     names = list(dict.fromkeys(name for paper in papers for name in (*paper.digests, *paper.points)))
     misses = list(_misses(ranked))
+    groups = {paper.student: paper.terms.group for paper in papers}
     return LessonFacts(
         lesson,
         ranked,
         tuple(_exercise(name, ranked) for name in names),
         tuple(miss for miss, named in misses if named),
         tuple(miss for miss, named in misses if not named),
-        tuple(unusual_likeness(ranked)),
+        tuple(pair for pair in unusual_likeness(ranked) if pair.students[1] not in groups[pair.students[0]]),
     )
 
 

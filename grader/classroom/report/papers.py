@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import nbformat
 from nbgrader.api import MissingEntry, SubmittedAssignment
 
 from grader.classroom.course.build import gradebook
+from grader.classroom.course.late import Terms, terms_of
 from grader.classroom.course.notebook import ANSWER, CHECK, grade_id
 from grader.classroom.course.plan import plan_of
 from grader.classroom.grading.digest import Digest, digests_in
@@ -32,6 +33,7 @@ class Paper:
     moved: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     late: float = 0.0
     bonus: frozenset[str] = frozenset()
+    terms: Terms = Terms()
 
     @property
     def share(self) -> float:
@@ -53,7 +55,8 @@ def papers_of(root: Path, names: Collection[str] = ()) -> dict[str, list[Paper]]
                     continue  # it was being graded when somebody stopped the run
                 bonus = plan.of(hand_in.lesson).bonus
                 paper = _paper(hand_in, submission, bonus, moved.get((hand_in.student, hand_in.lesson), {}))
-                found.setdefault(hand_in.lesson, []).append(paper)
+                terms = terms_of(root, plan, hand_in.student, hand_in.lesson)
+                found.setdefault(hand_in.lesson, []).append(replace(paper, terms=terms))
     return dict(sorted(found.items()))
 
 

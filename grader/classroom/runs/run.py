@@ -18,6 +18,7 @@ import contextlib
 import functools
 import json
 import operator
+import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,12 +29,13 @@ import nbformat
 from nbformat import NotebookNode
 
 from grader.classroom.course.cells import Cell
+from grader.classroom.course.frame import is_first
 from grader.classroom.course.notebook import answer_expression, checked, grade_id, restore
 from grader.classroom.course.plan import plan_of
 from grader.classroom.course.spelling import as_spelled
 from grader.classroom.course.taken import taken
 from grader.classroom.inside.limits import REPORTED, Limits
-from grader.classroom.inside.shown import shown
+from grader.classroom.inside.shown import PACKAGE, common
 from grader.classroom.runs.own_lines import lines_as_written
 from grader.classroom.runs.slices import (
     CellNumbers,
@@ -46,10 +48,13 @@ from grader.classroom.runs.slices import (
 )
 from grader.classroom.store import Store, key, version
 from grader.classroom.walls.templates import Ended, Template, message_in, steadily
+from grader.draw import _OF_A_LESSON
 from grader.exercises.as_json import to_json
 from grader.exercises.case import Case
 from grader.exercises.collecting import asks
 from grader.lessons import find
+
+WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -153,15 +158,17 @@ def _read_lesson(root: Path, name: str, *files: tuple[Path, int]) -> Lesson:
 
 
 def code(nb: NotebookNode, examples: Collection[str] = ()) -> tuple[Cell, ...]:
-    """The code cells of a notebook whose check cells are restored."""
+    """The code cells of a notebook whose check cells are restored; its first cell is the release's, wherever it would
+    get the tools from."""
+    first = next(filter(is_first, examples), "")
+    sources = [(c, first if first and is_first(c.source) else c.source) for c in nb.cells if c.cell_type == "code"]
     return tuple(
         Cell(
-            answer_expression(c.source) if checked(c) else c.source,
+            answer_expression(source) if checked(c) else source,
             checked(c),
-            c.source in examples and not grade_id(c),
+            source in examples and not grade_id(c),
         )
-        for c in nb.cells
-        if c.cell_type == "code"
+        for c, source in sources
     )
 
 
@@ -367,7 +374,14 @@ def perform(todo: list[dict[str, Any]], limits: Limits, store: Store, clock: Clo
 
 
 def run_key(todo: list[dict[str, Any]], limits: Limits) -> str:
-    return key(version(*shown()), todo, limits.cell_seconds, limits.seconds)
+    return key(version(*common(), *_pictures_in(todo)), todo, limits.cell_seconds, limits.seconds)
+
+
+def _pictures_in(todo: list[dict[str, Any]]) -> list[Path]:
+    """Where the pictures of lessons lie that these steps may draw."""
+    words = {word for step in todo for word in WORD.findall(step.get("source", ""))}
+    homes = {_OF_A_LESSON[name].split(".")[0] for name in words & _OF_A_LESSON.keys()}
+    return [PACKAGE / "lessons" / home / "pictures" for home in sorted(homes)]
 
 
 def _asked_for(todo: list[dict[str, Any]]) -> set[str]:

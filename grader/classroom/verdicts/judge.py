@@ -42,8 +42,8 @@ from grader.programs.structure import Collective, Structure
 JUDGE_SECONDS = 60.0  # for one exercise: compiling and running it on every case
 LAUNCH_SECONDS = 300.0  # the same where it is run in several processes
 COMPILER = replace(Limits(), seconds=180)  # for one compilation for a pod
-# What a verdict depends on, besides the answer and what runs behind the walls.
-DECIDES = tuple(PACKAGE / room for room in ("lessons", "judging", "explaining", "classroom/verdicts"))
+# What a verdict depends on, besides the answer, what declares its exercise, and what runs behind the walls.
+DECIDES = tuple(PACKAGE / room for room in ("judging", "explaining", "classroom/verdicts"))
 GRADER_WORKS = "grader"  # the check that is missed when judging itself fails
 
 
