@@ -16,7 +16,7 @@ from grader.judging.judgment import Behavior, Check, Explain, Judgment, unexplai
 from grader.judging.miss import Miss
 from grader.timetables import Timetable, simulate
 
-WIDEST, LONGEST, MUCH = 16, 200, 2000  # devices, steps and pieces of work of a timetable that is drawn on a card
+WIDEST, _LONGEST_STEPS, MUCH = 16, 200, 2000  # devices, steps and pieces of work of a timetable that is drawn on a card
 NEARLY = 1e-9  # a bubble is a quotient
 MEMORY_CHECK = "memory"  # a check
 
@@ -89,7 +89,7 @@ def as_short_as(target: str) -> str:
 
 def _drawable(played: Timetable) -> bool:
     pieces = sum(map(len, played.orders))
-    return len(played.orders) <= WIDEST and played.steps <= LONGEST and pieces <= MUCH
+    return len(played.orders) <= WIDEST and played.steps <= _LONGEST_STEPS and pieces <= MUCH
 
 
 def played(answer: Behavior) -> Timetable | Finding:

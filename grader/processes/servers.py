@@ -63,7 +63,7 @@ class Server:
 
     def _started(self) -> subprocess.Popen[str]:
         if not hasattr(os, "fork"):
-            raise self.failure(
+            raise NoProcesses(
                 "This needs processes that are forked, which Windows doesn't have: run the course in WSL 2 "
                 "(https://learn.microsoft.com/windows/wsl/install), or on Colab."
             )

@@ -19,9 +19,9 @@ LOOKING = {
     *("breakpoint", "get_ipython", "__import__"),
 }
 OF_A_FRAME = ("__", "_getframe", "f_", "co_", "gi_", "cr_", "ag_", "tb_")
-LIBRARIES = ("jax", "lax", "jnp", "functools")  # what these are given is called, and not shown
+_LIBRARIES = ("jax", "lax", "jnp", "functools")  # what these are given is called, and not shown
 # A word in JSON; or a colour of a terminal or an escaped character, which is no part of the word behind it.
-WORD = r"\\u001b\[[\d;]*m|\\u[\da-f]{4}|\\.|\w+"
+_WORD = r"\\u001b\[[\d;]*m|\\u[\da-f]{4}|\\.|\w+"
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def as_spelled(message: Any, names: Mapping[str, str]) -> Any:
     text = json.dumps(message, ensure_ascii=False) if names else ""
     if not any(name in text for name in names):
         return message
-    return json.loads(re.sub(WORD, lambda match: names.get(match[0], match[0]), text))
+    return json.loads(re.sub(_WORD, lambda match: names.get(match[0], match[0]), text))
 
 
 def _goes_by_names(function: ast.FunctionDef) -> bool:
@@ -83,7 +83,7 @@ def _shown(function: ast.FunctionDef) -> set[str]:
     called = set[int]()
     for call in (node for node in nodes if isinstance(node, ast.Call)):
         called.add(id(call.func))
-        if ast.unparse(call.func).split(".")[0] in LIBRARIES:
+        if ast.unparse(call.func).split(".")[0] in _LIBRARIES:
             called |= set(map(id, call.args))
     loaded = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and id(n) not in called}
     return loaded & {node.name for node in nodes if isinstance(node, ast.FunctionDef)}

@@ -39,13 +39,13 @@ SHAPES = {
     "canvas": r"(?P<name>{any})_(?P<late>LATE_)?(?P<key>[0-9]+)_(?P<upload>[0-9]+)_(?P<file>.+)",
     "google": r"(?P<key>(?P<name>{any})) - (?P<file>[^/]+)",  # from Drive
 }
-SHORTEST = {name: re.compile(shape.format(any="[^/]+?"), re.DOTALL) for name, shape in SHAPES.items()}
-LONGEST = {name: re.compile(shape.format(any=".+"), re.DOTALL) for name, shape in SHAPES.items()}
+SHORTEST_READING = {name: re.compile(shape.format(any="[^/]+?"), re.DOTALL) for name, shape in SHAPES.items()}
+LONGEST_READING = {name: re.compile(shape.format(any=".+"), re.DOTALL) for name, shape in SHAPES.items()}
 WORDED = ("moodle", "brightspace", "blackboard")  # with words of their own, which no student writes by chance
 CLONES = "-submissions"  # ends the name of the folder into which `gh classroom clone` lays a class's repositories
 COPY = re.compile(r"(.+)-(\d{1,4})$", re.DOTALL)  # Canvas: a file handed in again under the same name
 MOST_CANDIDATES = 20  # of one student
-SAME = "was there already, the same"
+_SAME = "was there already, the same"
 SHARE = 200_000_000  # bytes that are read for one student, and as many again from zips
 
 
@@ -85,7 +85,7 @@ class Destination:
         """Put a file in its place, whole or not at all; returns what was there before, "" for nothing."""
         exists = target.is_symlink() or target.exists()
         if exists and target.is_file() and not target.is_symlink() and target.read_bytes() == data:
-            return SAME
+            return _SAME
         if exists and not self.replace:
             raise Unreadable(
                 f"{target} is there already and differs from the archive's: it was left as it is. Take the "
@@ -195,7 +195,7 @@ def _is_around_all(paths: list[tuple[str, ...]], depth: int, names: Collection[s
 def _platform(paths: list[tuple[str, ...]], depth: int, lessons: Collection[str]) -> str | None:
     """The platform that named most of what lies at this depth; None where that is no platform, or could be two."""
     names = {parts[depth]: "/".join(parts[depth:]) for parts in paths if len(parts) > depth}
-    fits = {platform: [n for n in names.values() if SHORTEST[platform].fullmatch(n)] for platform in SHAPES}
+    fits = {platform: [n for n in names.values() if SHORTEST_READING[platform].fullmatch(n)] for platform in SHAPES}
     most = max(map(len, fits.values()))
     best = [platform for platform, fitting in fits.items() if len(fitting) == most]
     if len(best) > 1:
@@ -205,12 +205,12 @@ def _platform(paths: list[tuple[str, ...]], depth: int, lessons: Collection[str]
 
 def _is_worded(text: str) -> bool:
     """Whether a platform named it, or somebody who knows its words."""
-    return any(SHORTEST[platform].fullmatch(text) for platform in WORDED)
+    return any(SHORTEST_READING[platform].fullmatch(text) for platform in WORDED)
 
 
 def _assignment(paths: list[tuple[str, ...]], depth: int) -> int:
     """Where a login begins in Blackboard's names: behind the assignment's, which is the same in all of them."""
-    matches = (SHORTEST["blackboard"].fullmatch("/".join(parts[depth:])) for parts in paths)
+    matches = (SHORTEST_READING["blackboard"].fullmatch("/".join(parts[depth:])) for parts in paths)
     return os.path.commonprefix([match["key"] for match in matches if match]).rfind("_") + 1
 
 
@@ -220,10 +220,10 @@ def _reading(platform: str, text: str, lessons: Collection[str]) -> re.Match[str
     Canvas's numbers may be followed by that of a lesson, which is no other way.
     """
     plain = re.sub(f"(?<=_)({'|'.join(map(re.escape, lessons))})", "", text) if platform == "canvas" else text
-    short, long = SHORTEST[platform].fullmatch(plain), LONGEST[platform].fullmatch(plain)
+    short, long = SHORTEST_READING[platform].fullmatch(plain), LONGEST_READING[platform].fullmatch(plain)
     if short is None or long is None or short.span("file") != long.span("file"):
         return None
-    return SHORTEST[platform].fullmatch(text)
+    return SHORTEST_READING[platform].fullmatch(text)
 
 
 def _by_platform(
@@ -330,7 +330,7 @@ def _keep_time(file: Path, sender: Sender, before: str) -> str:
     """When it was handed in, where nbgrader looks for it. What stands there stays with the notebook that it is about: a
     person may have written it. Returns what became of that of another notebook, "" for nothing."""
     stood = one_line(file.read_text(errors="replace")) if file.is_file() and not file.is_symlink() else ""
-    if before == SAME and stood:
+    if before == _SAME and stood:
         return ""
     if sender.time:
         write(file, sender.time.encode())

@@ -29,7 +29,7 @@ RECEIVED = "received.csv"
 NUMBERED = ("canvas",)  # where a person has one number in all lessons
 WITH_NUMBERS = (*NUMBERED, "moodle", "brightspace")  # where a person has one number in a lesson
 GIVEN = ("folder", "github")  # where students do not choose the names by which they are known
-LONGEST_NAME = 200  # characters of a name in a table; of a longer one, a part stands there, and a digest of all
+_LONGEST_NAME = 200  # characters of a name in a table; of a longer one, a part stands there, and a digest of all
 LONGEST_FACT = 128  # characters that nbgrader's gradebook has for each
 LARGEST_TABLE = 20_000_000  # bytes
 
@@ -163,9 +163,9 @@ def as_name(text: str) -> str:
 
     No two names become one. So what cannot stand there is written by its number, as is what begins such a number.
     """
-    if len(text) > LONGEST_NAME:
+    if len(text) > _LONGEST_NAME:
         digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
-        return rf"{as_name(text[: LONGEST_NAME // 4])}\{{…}}{digest}"
+        return rf"{as_name(text[: _LONGEST_NAME // 4])}\{{…}}{digest}"
     shown = (c if c.isprintable() and c not in ";\\" else f"\\{{{ord(c):x}}}" for c in text)
     return re.sub(r"^'", r"\\{27}", "".join(shown))  # an apostrophe at the beginning is ours: see `as_csv`
 
