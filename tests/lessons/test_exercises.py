@@ -125,6 +125,7 @@ def letters(words):
 def test_a_mistake_is_rejected_by_its_own_name_and_words(lesson, name, mistake):
     exercise = EXERCISES[name]
     found = judged(exercise, mistaken(exercise, mistake))
+    assert found.failure, f"{mistake.name} earns all points: no case catches it. Add a case, or delete the mistake."
     assert found.points < exercise.points or found.failure.check == "way"  # which is told, and earns nothing
     assert found.mistake == mistake.name
     assert letters(mistake.words) in letters(explanation(found, exercise))
