@@ -1,6 +1,6 @@
-"""Right answers to 04_automatic, each spelled differently from the lesson's model solution.
+"""Right answers to 04_automatic, each written differently from the lesson's model solution.
 
-All of them must earn full marks: the judge sees what the compiler makes of a program, not how it is written.
+All of them must earn full points: the check sees what the compiler makes of a program, and not how it is written.
 """
 
 import re
@@ -14,17 +14,17 @@ from jax.sharding import PartitionSpec as P
 
 
 def constrain__by_out_shardings(v, *, mesh):
-    """A jit of its own says how its result lies."""
+    """An inner jit says how its result is sharded."""
     return jax.jit(lambda u: u + 1, out_shardings=NamedSharding(mesh, P("y", "x")))(v)
 
 
 def constrain__before_the_sum(v, *, mesh):
-    """The argument is brought to the layout, and the result follows."""
+    """The argument is resharded, and the result follows."""
     return 1 + lax.with_sharding_constraint(v, NamedSharding(mesh, P("y", "x")))
 
 
 def constrain__over_a_mesh_of_other_names(v, *, mesh):
-    """The same devices in the same order; the axes' names are nobody's business."""
+    """The same devices in the same order; the names of the axes don't matter."""
     renamed = Mesh(mesh.devices, ("rows", "columns"))
     return jnp.add(lax.with_sharding_constraint(v, NamedSharding(renamed, P("columns", "rows"))), 1)
 
@@ -40,7 +40,7 @@ def constrain_replicated__over_a_flat_mesh(v, *, mesh):
 
 
 def steer__through_the_weights(x, w1, w2, *, mesh):
-    """The weights are cut, and the hidden layer follows them."""
+    """The weights are split, and the hidden layer follows them."""
     w1 = lax.with_sharding_constraint(w1, NamedSharding(mesh, P(None, "model")))
     w2 = lax.with_sharding_constraint(w2, NamedSharding(mesh, P("model", None)))
     return jnp.maximum(x @ w1, 0) @ w2
@@ -53,7 +53,7 @@ def steer__before_the_relu(x, w1, w2, *, mesh):
 
 
 def divide_layer__nested_jit(x, weights, bias, *, mesh):
-    """A jit of its own, which says how its arguments lie."""
+    """An inner jit, which says how its arguments are sharded."""
     rows, whole = NamedSharding(mesh, P("x")), NamedSharding(mesh, P())
 
     def layer(x, weights, bias):
@@ -63,25 +63,23 @@ def divide_layer__nested_jit(x, weights, bias, *, mesh):
 
 
 def divide_layer__in_blocks(x, weights, bias, *, mesh):
-    """The blocks of the sum as a dimension of their own, cut over x, and summed away."""
+    """The blocks of the sum as their own dimension, split along x, and summed away."""
     by_block, n = NamedSharding(mesh, P("x")), mesh.shape["x"]
     x = lax.with_sharding_constraint(x.reshape(n, -1), by_block)
     weights = lax.with_sharding_constraint(weights.reshape(n, -1, weights.shape[-1]), by_block)
     return jax.nn.sigmoid(jnp.einsum("ni,nio->no", x, weights).sum(0) + bias)
 
 
-def init_sharded__with_arguments(rows, columns, axis, mesh):
-    """The lengths are static arguments, and every entry is made from its place."""
-
-    def make(rows, columns):
-        return jnp.sin(jnp.arange(rows)[:, None] * columns + jnp.arange(columns))
-
-    made = jax.jit(make, static_argnums=(0, 1), out_shardings=NamedSharding(mesh, P(None, axis)))
-    return made(rows, columns), made.lower(rows, columns).compile().memory_analysis().output_size_in_bytes
+def init_sharded__by_constraints(seed, *, mesh):
+    """A constraint on each weight, with the same random numbers."""
+    columns, rows = NamedSharding(mesh, P(None, "model")), NamedSharding(mesh, P("model", None))
+    key1, key2 = jax.random.split(jax.random.key(seed))
+    w1 = lax.with_sharding_constraint(jax.random.normal(key1, (32, 64)) / 6, columns)
+    return {"w1": w1, "w2": lax.with_sharding_constraint(jax.random.normal(key2, (64, 16)) / 8, rows)}
 
 
 def same_everywhere__by_parts(a, b):
-    """Every part of the array must have one content, over all devices of both."""
+    """Every part of the array must have the same content on all devices of both."""
     if a.shape != b.shape or not a.sharding.is_equivalent_to(b.sharding, a.ndim):
         return False
     contents = {}

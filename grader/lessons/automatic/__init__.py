@@ -1,4 +1,4 @@
-"""What the compiler makes of layouts, and how it is steered.
+"""What the compiler makes of shardings, and how it is steered.
 
 Its files, in the order of the text: `predictions`, `steering`.
 """

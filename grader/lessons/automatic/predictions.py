@@ -1,4 +1,4 @@
-"""§ 1–4, 9, the tables: answered by compiling what they ask about and looking."""
+"""§ 2, 6, 8, 9, 12: the tables, answered by compiling what they ask about."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from grader.hlo.report import Report
 from grader.lessons.shared import COLLECTIVES
 
 GRID = {"x": 4, "y": 2}  # the mesh of the lesson
-LINE = {"d": 8}  # all devices in one row
+LINE = {"d": 8}  # a 1-D mesh
 
 
 def _laid(shape: tuple[int, ...], spec: P, mesh: Any = GRID) -> jax.Array:
@@ -32,7 +32,7 @@ def _laid(shape: tuple[int, ...], spec: P, mesh: Any = GRID) -> jax.Array:
 
 
 def _spec(array: jax.Array) -> tuple[Any, ...]:
-    """How an array is laid out, an entry for each dimension."""
+    """The sharding of an array, an entry for each dimension."""
     return _padded(tuple(array.sharding.spec), array.ndim)
 
 
@@ -47,20 +47,20 @@ def _moved(report: Report) -> str:
 
 
 def _at(asked: str, rows: Mapping[str, Any]) -> Any:
-    """What a mistake answers: to these rows this, and to the others nothing of its own."""
+    """What a mistake answers to these rows. To the others, it has no answer."""
     return rows.get(asked)
 
 
-# Who decides what? Seven sentences, each tried.
+# Who decides what? Six sentences, each tried.
 
 
-def _one_program_for_all_layouts() -> bool:
+def _one_program_for_all_shardings() -> bool:
     doubled = jax.jit(lambda v: v.sum(0))
     texts = {doubled.lower(_laid((16, 32), spec)).compile().as_text() for spec in (P("x"), P("y"))}
     return len(texts) == 1
 
 
-def _values_depend_on_layout() -> bool:
+def _values_depend_on_sharding() -> bool:
     found = [np.asarray(jax.jit(lambda v: v.sum(0))(_laid((16, 32), spec))) for spec in (P("x"), P(None, "y"), P())]
     return not all(np.array_equal(found[0], other) for other in found)
 
@@ -76,7 +76,7 @@ def _matmul_always_sends() -> bool:
     return bool(communication(jnp.matmul, _laid((16, 32), P("x")), _laid((32, 24), P(None, "y"))).collectives)
 
 
-def _different_layouts_are_an_error() -> bool:
+def _different_shardings_are_an_error() -> bool:
     try:
         jax.jit(jnp.add)(_laid((16, 32), P("x")), _laid((16, 32), P(None, "y")))
     except Exception:
@@ -92,11 +92,11 @@ def _a_constraint_divides_the_work_before_it() -> bool:
 
 
 CLAIMS = {
-    "jit compiles one program for all layouts": _one_program_for_all_layouts,
-    "values depend on the layout": _values_depend_on_layout,
+    "jit compiles one program for all shardings": _one_program_for_all_shardings,
+    "values depend on the sharding": _values_depend_on_sharding,
     "an elementwise operation on one array sends nothing": _elementwise_sends_nothing,
     "every matmul sends something": _matmul_always_sends,
-    "operands laid out differently are an error": _different_layouts_are_an_error,
+    "operands with different shardings are an error": _different_shardings_are_an_error,
     "a constraint can divide work before it": _a_constraint_divides_the_work_before_it,
 }
 
@@ -106,47 +106,47 @@ who_decides.rows(CLAIMS, GRID, argument="claim")
 
 @who_decides.mistake
 def one_program_serves_all(claim):
-    """The layouts of the arguments are known when a program is compiled, and they decide what it must send.
-    Compile `v.sum(0)` for two layouts and compare the two texts: is it one program?"""
-    return _at(claim, {"jit compiles one program for all layouts": True})
+    """A program is compiled for the shardings of its arguments, because they decide what it must send. Compile
+    `v.sum(0)` for two shardings. Are the two texts
+    the same?"""
+    return _at(claim, {"jit compiles one program for all shardings": True})
 
 
 @who_decides.mistake
 def layouts_change_values(claim):
-    """A layout says where the parts of an array are, not what they are. What is kept when the compiler divides
-    a program, whatever the layout, and what alone may change? (Sums may be rounded in another order: that is
-    all.)"""
-    return _at(claim, {"values depend on the layout": True})
+    """A sharding says where the parts of an array are, and not what they are. Only rounding can change, because
+    sums may be taken in a different order. If the compiler divides a program differently, what stays the same?"""
+    return _at(claim, {"values depend on the sharding": True})
 
 
 @who_decides.mistake
 def everything_communicates(claim):
-    """For one entry of sin(v) a device needs one entry of v, in the same place. Does it hold that entry?"""
+    """For one element of sin(v), a device needs the same element of v. Does it hold that element?"""
     return _at(claim, {"an elementwise operation on one array sends nothing": False})
 
 
 @who_decides.mistake
 def every_matmul_communicates(claim):
-    """Look at a product whose left operand is cut by rows and whose right operand is cut by columns: what does
-    a device need for its block of the result that it does not hold?"""
+    """Part 2 has a matmul that sends nothing. Its left operand is split by rows, and its right operand by columns.
+    What does a device need for its block of the result that it doesn't hold?"""
     return _at(claim, {"every matmul sends something": True})
 
 
 @who_decides.mistake
 def layouts_must_agree(claim):
-    """With Auto axes there is no such error: the compiler moves one of the operands, and says nothing about it.
-    Which instrument shows what it moved?"""
-    return _at(claim, {"operands laid out differently are an error": True})
+    """On Auto axes, that isn't an error: the compiler silently moves one of the operands. Which tool shows you what it
+    moved?"""
+    return _at(claim, {"operands with different shardings are an error": True})
 
 
 @who_decides.mistake
 def constraints_act_forward_only(claim):
-    """Compare the FLOPs of 2 * sin(v), v whole on every device, with and without a constraint on its result. If
-    each device has to deliver only a part of the result, how much of it need it compute?"""
+    """Part 4 compares the FLOPs of 2 * sin(v), replicated, with and without a constraint on its result. If a device
+    has to produce only a part of the result, how much of it does it have to compute?"""
     return _at(claim, {"a constraint can divide work before it": False})
 
 
-# How is the result of an operation laid out, and what does it take? A 16 × 16 array, its rows cut over d.
+# How is the result of an operation sharded, and what does it take? A 16 × 16 array, its rows split along d.
 
 OPERATIONS = {
     "v.T": lambda v: v.T,
@@ -170,7 +170,7 @@ def _layout(operation: str) -> P:
 
 
 def _alike(one: Any, other: Any, operation: str) -> bool:
-    """Two specs that put the same parts on the same devices: P("d") and P("d", None) are one for a matrix."""
+    """Two specs that put the same parts on the same devices: for a matrix, P("d") and P("d", None) do."""
     rank = _result(operation).ndim
     return len(tuple(one)) <= rank and _padded(tuple(one), rank) == _padded(tuple(other), rank)
 
@@ -183,15 +183,15 @@ predict_out.rows(
 
 @predict_out.mistake
 def kept_the_spec(operation):
-    """The first dimension of this result is not the first one of v. Ask of each dimension of the *result*: from which
-    dimension of v does it come, and is that one cut? A dimension that is summed or indexed away takes its cut along."""
+    """The first dimension of this result isn't the first dimension of v. A dimension that is summed or indexed away
+    takes its sharding with it. Which dimension of v does each dimension of the *result* come from?"""
     return _at(operation, {"v.T": P("d"), "v.sum(0)": P("d"), "v[0]": P("d")})
 
 
 @predict_out.mistake
 def came_out_whole(operation):
-    """That is the whole result on every device, and nobody asked for that. Which part of it belongs to the rows of v
-    that a device holds?"""
+    """That would be the full result on every device, and nothing in the program asks for it. Which part of the
+    result belongs to the rows of v that a device holds?"""
     return _at(
         operation,
         {
@@ -204,7 +204,7 @@ def came_out_whole(operation):
 
 @predict_out.mistake
 def turned_the_cut(operation):
-    """That cuts the columns. Which dimension of the result do the rows of the first operand become?"""
+    """That splits the columns. Which dimension of the result comes from the rows of the first operand?"""
     return _at(
         operation,
         {
@@ -228,79 +228,80 @@ predict_moves.rows([o for o in OPERATIONS if o not in ("v[0]", "v.reshape(-1)")]
 
 @predict_moves.mistake
 def reductions_stay_at_home(operation):
-    """The sum runs along the dimension that is cut: every device holds one part of each sum. What brings the
-    parts together?"""
+    """The sum runs along the dimension that is split, so every device holds a partial sum for each column. Which
+    collective combines them?"""
     return _at(operation, {"v.sum(0)": "nothing"})
 
 
 @predict_moves.mistake
 def transposing_moves_data(operation):
-    """A device that holds rows 2 and 3 of v holds columns 2 and 3 of v.T: the same numbers. The layout of the
-    result can follow, so that nothing has to be sent."""
+    """A device that holds rows 2 and 3 of v already holds columns 2 and 3 of v.T, and the result can be sharded
+    that way. So what would it have to send?"""
     return _at(operation, {"v.T": "all_to_all"})
 
 
 @predict_moves.mistake
 def overlooked_that_layouts_differ(operation):
-    """v is cut by rows and v.T by columns, and an entry of their sum needs one of each. Each device lacks a
-    piece from every other one. Which collective deals a piece from each to each?"""
+    """v is split by rows and v.T by columns, and an element of their sum needs one of each. So each device lacks a
+    piece from every other device. Which collective sends a different piece from each device to each?"""
     return _at(operation, {"v + v.T": "nothing"})
 
 
 @predict_moves.mistake
 def overlooked_the_edges(operation):
-    """Every row moves down by one. Inside a device that is its own affair; but where does the first row of each
-    block come from?"""
+    """Every row moves down by one. Within a device, nothing has to be sent for that. Where does the first row of
+    each block come from?"""
     return _at(operation, {"jnp.roll(v, 1, axis=0)": "nothing"})
 
 
 @predict_moves.mistake
 def gathered_for_the_edges(operation):
-    """Each device needs one row, of its neighbour only. There is a collective that sends from each device to
-    one other."""
+    """Each device needs one row, and only from its neighbor. Which collective sends from each device to one other
+    device?"""
     return _at(operation, {"jnp.roll(v, 1, axis=0)": "all_gather"})
 
 
 @predict_moves.mistake
 def ran_along_a_cut_dimension(operation):
-    """It runs down the columns, and the columns are cut: only the first device can finish with the rows it has. Try
-    it, and see how this compiler helps itself."""
+    """The sum runs down the columns, and their rows are on different devices. Only the first device can finish with
+    the rows that it holds. What do the others need?"""
     return _at(operation, {"v.cumsum(0)": "nothing"})
 
 
 @predict_moves.mistake
 def took_a_running_sum_for_a_sum(operation):
-    """An all_reduce gives everybody the same total. In a running sum each device goes on from a total of its own, that
-    of the rows above. This compiler has no plan for that: it first makes whole, on every device, the dimension that
-    the running sum goes along. Which collective does that?"""
+    """An all-reduce gives all devices the same total. In a running sum, each device continues from a different
+    total, that of the rows above. This compiler first makes the dimension of the running sum available in full on
+    every device. Which collective does that?"""
     return _at(operation, {"v.cumsum(0)": "all_reduce"})
 
 
 @predict_moves.mistake
 def passed_totals_on(operation):
-    """To pass totals on from device to device would do, if you wrote the program. This compiler does not find it: it
-    first makes whole, on every device, the dimension that the running sum goes along. Which collective does that?"""
+    """Passing totals from device to device would be enough, and you could write that program. This compiler
+    doesn't: it first makes the dimension of the running sum available in full on every device. Which collective
+    does that?"""
     return _at(operation, {"v.cumsum(0)": "collective_permute"})
 
 
 @predict_moves.mistake
 def cut_the_columns_for_a_while(operation):
-    """To cut the columns instead would do: then each device runs down whole columns. This compiler does not do so: it
-    brings *all* of v to every device. Which collective does that?"""
+    """Splitting the columns instead would be enough: each device would then sum full columns. This compiler doesn't
+    do that. It sends *all* of v to every device. Which collective does that?"""
     return _at(operation, {"v.cumsum(0)": "all_to_all"})
 
 
 @predict_moves.mistake
 def rows_times_what(operation):
-    """A device has rows of the left operand. For its rows of the product it needs *all* of the right operand,
-    and holds two rows of it."""
+    """A device has two rows of the left operand. For its rows of the result, it needs *all* rows of the right
+    operand, and holds two of them. Which collective gets it the others?"""
     return _at(operation, {"v @ v": "nothing"})
 
 
 @predict_moves.mistake
 def took_parts_of_sums_for_rows(operation):
-    """Is the dimension that is summed over cut in one operand, or alike in both? Where it is cut alike, each device
-    has the products of its part, and these are added up; where only one is cut, somebody lacks rows or columns."""
+    """Devices hold partial sums if the contracted dimension is split in both operands. Here, it is split in the
+    right operand only, and the left one is split by rows. What does a device lack for its rows of the result?"""
     return _at(operation, {"v @ v": "all_reduce"})
 
 
@@ -321,7 +322,7 @@ def _holds(device: int) -> list[float]:
 
 
 CONTRACT: dict[str, Callable[[], Any]] = {
-    "layout": lambda: P(*_spec(_summed()[0])),
+    "sharding": lambda: P(*_spec(_summed()[0])),
     "device 0": lambda: _holds(0),
     "device 4": lambda: _holds(4),
     "collective": lambda: _moved(_summed()[1]),
@@ -331,18 +332,19 @@ CONTRACT: dict[str, Callable[[], Any]] = {
 
 
 def _same_entry(one, other, asked):
-    """A device holds what it holds itself: whether it is counted among those who do is left open."""
+    """Device 1 holds what it holds, too: an answer may include it or not."""
     mates = asked == "hold what device 1 holds" and isinstance(one, (list, tuple, np.ndarray))
     return same_value([1, *one] if mates and 1 not in one else one, plain(other))
 
 
 CONTRACT_ASKS = {
-    "layout": "Which dimension is summed away, and which axis of the mesh cuts the one that is left?",
-    "device": "Which columns does the device hold a part of? After the sum it holds the whole sums of just "
-    "these columns.",
-    "collective": "Each device has added up the rows that it holds. What does it take to add up over devices?",
-    "over": "Which axis cuts the rows that are to be added up?",
-    "bytes": "How many sums has a device, how many bytes are these, and over how many devices does the all_reduce run?",
+    "sharding": "Which dimension is summed away, and which mesh axis splits the one that is left?",
+    "device": "After the sum, a device holds the complete sums of the columns that it had a part of. Which columns "
+    "are these?",
+    "collective": "Each device has summed the rows that it holds. Which collective sums over devices?",
+    "over": "Which axis splits the rows that are summed?",
+    "bytes": "How many sums does a device have, how many bytes are these, and over how many devices does the "
+    "all-reduce run?",
 }
 contract = TableExercise(
     "contract", points=4, reference=lambda asked: CONTRACT[asked](), same=_same_entry, questions=CONTRACT_ASKS
@@ -352,20 +354,20 @@ contract.rows(CONTRACT, WIDE, argument="asked")
 
 @contract.mistake
 def kept_its_own_part(asked):
-    """That is the sum over the three rows a device holds itself. The other three are on the devices with the
-    same y: who adds them?"""
+    """That is the sum of the three rows that the device holds. The other three rows are on a device with the same
+    index along y. How do the two partial sums come together?"""
     return _at(asked, {"device 0": [24.0, 27.0], "device 4": [96.0, 99.0]})
 
 
 @contract.mistake
 def whole_on_every_device(asked):
-    """The sums over rows are whole, but each device computed those of *its* columns. Nobody asked for the
-    others: how is the dimension that remains cut?"""
+    """The sums are complete, but each device computed those of *its* columns, and nothing in the program asks for
+    the others. How is the remaining dimension sharded?"""
     everything = BEFORE.sum(0).tolist()
     return _at(
         asked,
         {
-            "layout": P(),
+            "sharding": P(),
             "device 0": everything,
             "device 4": everything,
         },
@@ -374,42 +376,41 @@ def whole_on_every_device(asked):
 
 @contract.mistake
 def neighbours_hold_the_same(asked):
-    """Devices 0 and 1 differ along y, and the columns are cut over y: they hold different columns. Copies are
-    on devices that differ only along the axis over which nothing is cut any more. What is the number of the
-    device one step along x?"""
+    """Devices 0 and 1 differ along y, and the columns are split along y, so they hold different columns. Replicas
+    are on devices that differ along x only. Which device is one step from device 0 along x?"""
     return _at(asked, {"device 4": [144.0, 150.0]})
 
 
 @contract.mistake
 def took_device_4_for_a_neighbour_along_y(asked):
-    """Those are the sums of the next two columns. On a mesh of 2 × 4 the numbers of devices go up by 1 along y. By how
-    much do they go up along x, and so along which axis do devices 0 and 4 differ?"""
+    """Those are the sums of the next two columns. On a 2 × 4 mesh, IDs go up by 1 along y. By how much do they go
+    up along x, and along which axis do devices 0 and 4 differ?"""
     return _at(asked, {"device 4": [132.0, 138.0]})
 
 
 @contract.mistake
 def summed_over_the_wrong_axis(asked):
-    """Rows are cut over x, columns over y, and `sum(0)` adds up rows. Over which axis are the parts of one
-    sum?"""
-    return _at(asked, {"over": "y", "layout": P("x")})
+    """Rows are split along x and columns along y, and `sum(0)` sums rows. Along which axis are the partial sums of
+    one column?"""
+    return _at(asked, {"over": "y", "sharding": P("x")})
 
 
 @contract.mistake
 def gathered_to_sum(asked):
-    """To gather the rows and add them afterwards would do it, but sends three rows where one row of sums is
-    enough. Which collective adds on the way?"""
+    """Gathering the rows and then summing them would work, but it sends three rows where one row of sums is enough.
+    Which collective sums while it sends?"""
     return _at(asked, {"collective": "all_gather"})
 
 
 @contract.mistake
 def counted_entries_sent(asked):
-    """So many *entries* are sent. A float32 takes four bytes."""
+    """That is the number of *elements* sent. How many bytes does a float32 take?"""
     return _at(asked, {"bytes sent": 2})
 
 
 @contract.mistake
 def counted_both_devices(asked):
-    """An all_reduce of b bytes over n devices sends 2(n-1)/n of b from each. How many devices add up together
+    """An all-reduce of b bytes over n devices sends 2(n-1)/n · b from each device. How many devices reduce together
     here, and how many sums does each of them have?"""
     return _at(asked, {"bytes sent": 16})
 
@@ -439,8 +440,8 @@ constraint_moves.rows(CHANGES, GRID, argument="change")
 
 @constraint_moves.mistake
 def cutting_costs(change):
-    """Every device already holds the part that it is to keep: it throws the rest away. To cut finer sends
-    nothing; to put together does."""
+    """Every device already holds the part that it keeps, and drops the rest. Splitting an array further is free.
+    Which of these changes gives a device something that it didn't hold?"""
     return _at(
         change,
         {
@@ -453,8 +454,8 @@ def cutting_costs(change):
 
 @constraint_moves.mistake
 def gathered_to_cut_again(change):
-    """To gather everything and cut it again would do, but every device would receive far more than it keeps.
-    Which collective sends to each device only the piece that it needs?"""
+    """Gathering everything and splitting it again would work, but every device would receive far more than it
+    keeps. Which collective sends each device only the pieces that it needs?"""
     return _at(
         change,
         {
@@ -466,20 +467,21 @@ def gathered_to_cut_again(change):
 
 @constraint_moves.mistake
 def making_whole_is_free(change):
-    """A device holds a part and is to hold more. Somebody has to send it."""
+    """A device holds a part, and needs more than that afterward. Who has the rest?"""
     return _at(change, {'P("x", "y") → P("x", None)': "nothing"})
 
 
 @constraint_moves.mistake
 def added_up_copies(change):
-    """An all_reduce adds. Here nothing is a part of a sum: the entries only have to be brought together."""
+    """An all-reduce adds. Nothing here is a partial sum: the parts only have to be put next to each other. Which
+    collective does that?"""
     return _at(change, {'P("x", "y") → P("x", None)': "all_reduce"})
 
 
 @constraint_moves.mistake
 def order_does_not_matter(change):
-    """Both cut the rows into eight, but in another order: draw the two. Which device holds rows 2 and 3 in
-    each?"""
+    """Both specs split the rows into eight, but in a different order. Draw both with `draw.blocks`. Which
+    device holds rows 2 and 3 in each?"""
     return _at(change, {'P(("x", "y")) → P(("y", "x"))': "nothing"})
 
 
@@ -489,7 +491,7 @@ def order_does_not_matter(change):
 def _runs(attempt: Callable[[], Any]) -> str:
     try:
         jax.block_until_ready(attempt())
-    except Exception:  # which one differs between versions of JAX
+    except Exception:  # the type of the error differs between versions of JAX
         return "an error"
     return "runs"
 
@@ -516,7 +518,7 @@ ATTEMPTS: dict[str, Callable[[], Any]] = {
     "a constraint over the devices as a mesh of 8": lambda: _constraint(
         _laid((16, 32), P("x", "y")), _over(P("i"), shape=(8,), names=("i",))
     ),
-    "out_shardings that cut 10 rows over x": lambda: jax.jit(jnp.sin, out_shardings=_over(P("x")))(np.ones((10, 4))),
+    "out_shardings that split 10 rows along x": lambda: jax.jit(jnp.sin, out_shardings=_over(P("x")))(np.ones((10, 4))),
     "in_shardings unlike a committed argument's": lambda: jax.jit(jnp.sin, in_shardings=_over(P("y")))(
         _laid((16, 32), P("x"))
     ),
@@ -530,47 +532,46 @@ error_or_not.rows(ATTEMPTS, GRID, argument="attempt")
 
 @error_or_not.mistake
 def names_alone_are_enough(attempt):
-    """P("y", "x") names two axes, but of which mesh? `jit` does not look at where the argument is to find
-    out. A NamedSharding says it; so does a mesh that is set for the time being."""
+    """P("y", "x") names two axes, but `jit` doesn't look at the argument to find out which mesh they belong to.
+    What tells it?"""
     return _at(attempt, {"a constraint with a bare P, no mesh set": "runs"})
 
 
 @error_or_not.mistake
 def same_devices_in_any_order(attempt):
-    """They are the same devices, but one compiled program runs on *one* list of devices, in one order: place 0
-    is device 0 in one mesh and device 7 in the other."""
+    """They are the same devices, but a compiled program runs on *one* list of devices, in one order. Which device
+    is at position 0 of each mesh?"""
     return _at(attempt, {"a constraint over the devices in reverse": "runs"})
 
 
 @error_or_not.mistake
 def one_mesh_per_program(attempt):
-    """The list of devices is the same, in the same order; only the names of the axes are others. Within one
-    program meshes with Auto axes may be mixed so."""
+    """The list of devices is the same, and in the same order. Only the axis names differ. What does a program with
+    Auto axes require of the meshes that it mixes?"""
     return _at(attempt, {"a constraint over the devices as a mesh of 8": "an error"})
 
 
 @error_or_not.mistake
 def uneven_is_padded(attempt):
-    """Ten rows cannot be dealt out to four devices in equal parts, and an array's layout promises equal parts.
-    Nothing is padded for you."""
-    return _at(attempt, {"out_shardings that cut 10 rows over x": "runs"})
+    """Ten rows can't be split evenly over four devices, and JAX doesn't pad an array for you. What does
+    `out_shardings` do?"""
+    return _at(attempt, {"out_shardings that split 10 rows along x": "runs"})
 
 
 @error_or_not.mistake
 def jit_moves_what_is_committed(attempt):
-    """The argument was put where it is on purpose: it is committed. `in_shardings` that say otherwise
-    contradict you, and JAX does not choose between the two."""
+    """The argument is committed: you put it where it is. `in_shardings` contradicts that. Does JAX choose between
+    the two?"""
     return _at(attempt, {"in_shardings unlike a committed argument's": "runs"})
 
 
 @error_or_not.mistake
 def numpy_is_committed_too(attempt):
-    """A NumPy array is on no device yet, so there is nothing to contradict: `jit` puts it where
-    `in_shardings` say."""
+    """A NumPy array isn't on any device yet, so `in_shardings` contradicts nothing. Where does `jit` put the array?"""
     return _at(attempt, {"in_shardings for a NumPy argument": "an error"})
 
 
-# A mesh whose order is not that of the devices' numbers.
+# A mesh whose devices aren't in the order of their IDs.
 
 ORDER = (0, 1, 4, 5, 2, 3, 6, 7)
 
@@ -588,7 +589,7 @@ def _followed() -> tuple[jax.Array, jax.Array, jax.Array, Report]:
 
 
 def _holders(array: jax.Array, rows: int, columns: int = 0) -> list[int]:
-    """The numbers of the devices that hold this entry."""
+    """The IDs of the devices that hold this element."""
     number = {device: k for k, device in enumerate(jax.devices())}
     held = ((number[s.device], s.data.shape, [part.start or 0 for part in s.index]) for s in array.addressable_shards)
     return sorted(
@@ -599,7 +600,7 @@ def _holders(array: jax.Array, rows: int, columns: int = 0) -> list[int]:
 
 
 def _partners(device: int) -> list[int]:
-    """The other devices that hold parts of the same sums: the same rows of x, other columns."""
+    """The other devices with partial sums of the same elements: the same rows of x, other columns."""
     rows = {jax.devices().index(shard.device): shard.index[0] for shard in _followed()[0].addressable_shards}
     return sorted(d for d in rows if d != device and rows[d] == rows[device])
 
@@ -607,7 +608,7 @@ def _partners(device: int) -> list[int]:
 FOLLOWED: dict[str, Callable[[], Any]] = {
     "who holds x[8, 0]": lambda: _holders(_followed()[0], 8),
     "who holds y[8, 0]": lambda: _holders(_followed()[1], 8),
-    "layout of relu(x @ y)": lambda: P(*_spec(_followed()[2])),
+    "sharding of relu(x @ y)": lambda: P(*_spec(_followed()[2])),
     "over": lambda: _followed()[3].collectives[0].axes[0],
     "adds up with device 4": lambda: _partners(4),
     "who holds relu(x @ y)[8, 0]": lambda: _holders(_followed()[2], 8),
@@ -615,22 +616,22 @@ FOLLOWED: dict[str, Callable[[], Any]] = {
 
 
 def _same_followed(one: Any, other: Any, asked: str) -> bool:
-    if asked == "layout of relu(x @ y)":
+    if asked == "sharding of relu(x @ y)":
         return _padded(tuple(one), 2) == _padded(tuple(other), 2)
     return (sorted(one) if isinstance(one, (list, tuple)) else one) == other
 
 
 FOLLOW_THE_MESH_ASKS = {
-    "who holds x": "Into how many parts does a cut the rows of x, and b its columns? In which of them is this "
-    "entry, and which device stands in that row and that column of the mesh?",
-    "who holds y": "Which axis cuts the rows of y, and which part of them is row 8 in? All devices in that place "
-    "along this axis hold it, wherever they stand along the other.",
-    "layout": "Each dimension of the product comes from an operand. How is it cut there? The one that is "
-    "summed over is gone.",
-    "over": "Along which axis do the devices have different parts of the same sums?",
+    "who holds x": "Into how many parts does a split the rows of x, and b its columns? Which of them has this element, "
+    "and which device is in that row and that column of the mesh?",
+    "who holds y": "Which axis splits the rows of y, and which part has row 8? All devices with that index along this "
+    "axis hold it, whatever their index along the other.",
+    "sharding": "The dimension that is summed over is gone. Which operand does each other dimension come from, and how "
+    "is it split there?",
+    "over": "Along which axis do devices have partial sums of the same elements?",
     "adds up": "Which other devices hold the same rows of x, and other columns?",
-    "who holds relu": "How are the rows of the result cut, and are its columns? Devices along an axis that cuts "
-    "nothing hold copies.",
+    "who holds relu": "Devices along an axis that splits nothing hold replicas. Which axis splits the rows of the "
+    "result, and does any split its columns?",
 }
 follow_the_mesh = TableExercise(
     "follow_the_mesh",
@@ -644,7 +645,7 @@ follow_the_mesh.rows(FOLLOWED, GRID, argument="asked")
 
 @follow_the_mesh.stands_for
 def _what_it_holds(value, asked):
-    """What the first device holds that should not be in an answer: of the array that stands in the row."""
+    """What the first device in an answer that shouldn't be there holds of the row's array."""
     name = next((name for name in ("relu(x @ y)", "x", "y") if asked == f"who holds {name}[8, 0]"), "")
     name = "x" if asked.startswith("adds up") else name
     if not name or not isinstance(value, (list, tuple)):
@@ -660,52 +661,54 @@ def _what_it_holds(value, asked):
 
 @follow_the_mesh.mistake
 def counted_devices_by_number(asked):
-    """These it would be if devices stood in the order of their numbers. A spec counts *places in the mesh*: row 1 of
-    `mesh.devices` holds block 1, whatever the numbers in it. Print `mesh.devices`."""
+    """That would be correct if the devices were in the order of their IDs. A spec refers to *positions in the
+    mesh*: row 1 of `mesh.devices` holds block 1, whatever its IDs. Which IDs does `print(mesh.devices)` show there?"""
     return _at(asked, {"who holds x[8, 0]": [2], "who holds relu(x @ y)[8, 0]": [2, 3]})
 
 
 @follow_the_mesh.mistake
 def forgot_the_copies(asked):
-    """One axis of the mesh does not stand in the spec. Devices that differ only along that axis hold copies:
-    how many devices hold this entry?"""
+    """The spec doesn't name one of the two mesh axes, so devices that differ along that axis only hold replicas.
+    How many devices hold this element?"""
     return _at(asked, {"who holds y[8, 0]": [1], "who holds relu(x @ y)[8, 0]": [4]})
 
 
 @follow_the_mesh.mistake
 def cut_y_over_the_other_axis(asked):
-    """These devices stand in one row of `mesh.devices`: their place along a is the same. The rows of y are cut over b
-    alone. Which place along b holds this row, and how many devices have that place?"""
+    """These devices are in one row of `mesh.devices`: they have the same index along a. But the rows of y are split
+    along b only. Which index along b
+    has this row, and which devices have that index?"""
     return _at(asked, {"who holds y[8, 0]": [2, 3]})
 
 
 @follow_the_mesh.mistake
 def forgot_the_second_cut(asked):
-    """x is cut over both axes. Those two devices hold the same rows, and different columns."""
+    """x is split along both axes. These two devices hold the same rows. Which of them holds column 0?"""
     return _at(asked, {"who holds x[8, 0]": [4, 5]})
 
 
 @follow_the_mesh.mistake
 def kept_the_summed_axis(asked):
-    """b cut the dimension that is summed over. Once the parts are added up it is gone, and its cut with it."""
-    return _at(asked, {"layout of relu(x @ y)": P("a", "b")})
+    """b splits the dimension that is summed over. After the sum, that dimension is gone, and its sharding with it.
+    Which axis is left?"""
+    return _at(asked, {"sharding of relu(x @ y)": P("a", "b")})
 
 
 @follow_the_mesh.mistake
 def summed_along_the_rows(asked):
-    """Devices along a hold different *rows* of x: other entries of the result, not parts of the same sums.
-    Which axis cuts the dimension that is summed over?"""
+    """Devices along a hold different *rows* of x: they compute different elements of the result, and not partial
+    sums of the same ones. Which axis splits the dimension that is summed over?"""
     return _at(asked, {"over": "a", "adds up with device 4": [0, 2, 6]})
 
 
-# A benchmark from a time when eight TPU cores were to be had for nothing.
+# A benchmark from the time when Colab lent everyone eight TPU cores.
 
 SINGLE = {"sin": 25.2, "matmul": 49.7}  # milliseconds on one core, as published in JAX's documentation
 SHARDED = {"sin": 2.4, "matmul": 7.47}  # and on eight
 
 
 def _first_call_traces() -> str:
-    """Count how often Python runs through a jitted function in three calls."""
+    """Count how often Python runs a jitted function in three calls."""
     seen = []
     traced = jax.jit(lambda v: seen.append(v) or v + 1)
     runs = [len(seen) for _ in range(3) if jax.block_until_ready(traced(np.ones(3, np.float32))) is not None]
@@ -725,15 +728,15 @@ BENCHMARK: dict[str, Callable[[], Any]] = {
 
 
 def _near(one: Any, other: Any, asked: str) -> bool:
-    """Two per cent either way will do for a number."""
+    """A number may be off by two percent."""
     if isinstance(other, str) or isinstance(one, str):
         return one == other
     return abs(one - other) <= 0.02 * abs(other)
 
 
 READ_THE_BENCHMARK_ASKS = {
-    "speed-up": "How many times faster: the time before over the time after.",
-    "efficiency": "The speed-up, as a part of the best that eight cores could do; 1 would be perfect.",
+    "speed-up": "How many times as fast is it: what is the time before divided by the time after?",
+    "efficiency": "What fraction of the best possible speedup, 8, was reached?",
 }
 read_the_benchmark = TableExercise(
     "read_the_benchmark",
@@ -747,8 +750,8 @@ read_the_benchmark.rows(BENCHMARK, GRID, argument="asked")
 
 @read_the_benchmark.mistake
 def divided_upside_down(asked):
-    """A speed-up is the time before over the time after: above 1 when it got faster. An efficiency is the
-    speed-up over the number of devices, 1 at best."""
+    """The fraction is upside down: a speedup is the time before divided by the time after, so it is above 1 if the
+    program got faster. What is the speedup here, and what part of 8 is it?"""
     return _at(
         asked,
         {"speed-up of sin": 2.4 / 25.2, "efficiency of matmul": 7.47 / 49.7 * 8},
@@ -757,22 +760,21 @@ def divided_upside_down(asked):
 
 @read_the_benchmark.mistake
 def took_the_time_saved(asked):
-    """That is the share of the time that was saved. A speed-up is how often the new time goes into the old one, and an
-    efficiency is made of that."""
+    """That is the fraction of the time that was saved. A speedup is the old time divided by the new one. What is
+    that?"""
     return _at(asked, {"speed-up of sin": 1 - 2.4 / 25.2, "efficiency of matmul": 1 - 7.47 / 49.7})
 
 
 @read_the_benchmark.mistake
 def took_the_speed_up_for_efficiency(asked):
-    """That is the speed-up. Eight devices could at best be eight times as fast: what share of that was
-    reached?"""
+    """That is the speedup. Eight devices are at best eight times as fast. What fraction of that was reached?"""
     return _at(asked, {"efficiency of matmul": 49.7 / 7.47})
 
 
 @read_the_benchmark.mistake
 def believed_in_more_than_eight(asked):
-    """Eight devices do eight times as much at best. Look at the spread of the slow time: a mean of 25.2 with a
-    standard deviation of 30.9. Of what quality is such a mean?"""
+    """Eight devices do at most eight times as much. The slow time is a mean of 25.2 with a standard deviation of
+    30.9. How far would you trust that mean?"""
     return _at(
         asked, {"sin gains more than 8, because (25.2 ± 30.9 is noise / sin sends nothing)": "sin sends nothing"}
     )
@@ -780,8 +782,8 @@ def believed_in_more_than_eight(asked):
 
 @read_the_benchmark.mistake
 def blamed_the_devices(asked):
-    """Count how often Python runs through a jitted function: put a `print` into it and call it three times.
-    What happens in the first call and in no other?"""
+    """Put a `print` into a jitted function, and call it three times. What happens in the first call and in no
+    other?"""
     return _at(
         asked, {"the first call is slowest, because (it is compiled / the devices warm up)": "the devices warm up"}
     )
@@ -789,15 +791,15 @@ def blamed_the_devices(asked):
 
 @read_the_benchmark.mistake
 def thought_jit_waits(asked):
-    """A jitted call returns before its work is done: you get an array that is still being made. What had
-    happened by the time the clock was stopped?"""
+    """A jitted call returns before its work is done: you get an array that is still being computed. What had
+    happened when the clock stopped?"""
     return _at(asked, {"without block_until_ready one times (the dispatch / the whole work)": "the whole work"})
 
 
 @read_the_benchmark.mistake
 def expected_simulation_to_be_fast(asked):
-    """Simulated devices are threads on the cores that were there before. Eight of them have no more arithmetic
-    between them than one: what they show is *who does what*, not how fast."""
+    """Simulated devices are threads on the same cores. They show *which device does what*, and not how fast. How
+    much more arithmetic can eight of them do than one?"""
     return _at(
         asked,
         {"simulated devices gain nothing, because (they share a processor / they communicate)": "they communicate"},

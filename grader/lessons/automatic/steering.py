@@ -1,6 +1,6 @@
-"""§ 4–8: programs that are left to the compiler, and functions that look at what it made of them.
+"""§ 3–5, 7, 8, 10, 11: programs that the compiler partitions, and functions that look at what it made of them.
 
-Axes are Auto throughout: nobody writes a collective here. What a program may send is worked out from shapes.
+All axes are Auto, and no program here writes a collective. What a program may send is computed from shapes.
 """
 
 from __future__ import annotations
@@ -17,8 +17,19 @@ from jax import lax
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.arrays.described import FROM_ANYWHERE, OnDevices, OnMesh
-from grader.exercises import Array, ByCompiler, BytesSent, Case, Flops, FunctionExercise, Move, Moves, ProgramExercise
+from grader.arrays.described import OnDevices, OnMesh
+from grader.exercises import (
+    Array,
+    ByCompiler,
+    BytesSent,
+    Case,
+    Flops,
+    FunctionExercise,
+    Move,
+    Moves,
+    PeakBytes,
+    ProgramExercise,
+)
 from grader.lessons.shared import FLOAT, bytes_sent
 from grader.programs.collectives import ring_bytes
 
@@ -27,12 +38,11 @@ def _constrained(value, mesh, *spec):
     return lax.with_sharding_constraint(value, NamedSharding(mesh, P(*spec)))
 
 
-# v + 1, and then another layout: P("x", "y") → P("y", "x"), and → P().
+# v + 1 with another sharding: P("x", "y") → P("y", "x"), and → P().
 
 
 def _relaid(draw, moves, out, most):
-    """Another layout for v + 1. `most` are the bytes that may be sent, given the block's and the mesh's
-    sizes."""
+    """Another sharding for v + 1. `most` are the bytes that may be sent, given the sizes of the block and the mesh."""
     mesh, (rows, columns) = draw.mesh("x", "y"), draw.lengths(2, divisible_by=8)
     block = rows // mesh["x"], columns // mesh["y"]
     return Case(
@@ -62,16 +72,15 @@ def _(draw):
 
 @constrain.mistake
 def constrained_a_bare_spec(v, *, mesh):
-    """P("y", "x") names two axes, but of which mesh? Inside `jit` there is none unless somebody sets one. What
-    binds a spec to a mesh?"""
+    """P("y", "x") names two axes, but inside `jit` no mesh is set unless you set one. What binds a spec to a mesh?"""
     return lax.with_sharding_constraint(v + 1, P("y", "x"))
 
 
 @constrain.mistake
 def constrained_over_an_explicit_mesh(v, *, mesh):
-    """The constraint is on a mesh with Explicit axes, and there layouts are part of the types: the compiler has
-    no say. In JAX 0.9 and later `jax.make_mesh` makes such a mesh unless told otherwise. You are given a
-    `mesh`: take that one."""
+    """The constraint was on a mesh with Explicit axes. Constraints are for Auto axes, because on Explicit axes
+    shardings are part of the types. In JAX 0.9 and later, `jax.make_mesh` creates Explicit axes unless you pass
+    `axis_types`. Did you use the `mesh` that you were given?"""
     kinds = (AxisType.Explicit,) * 2
     other = Mesh(mesh.devices, mesh.axis_names, axis_types=kinds)
     return lax.with_sharding_constraint(v + 1, NamedSharding(other, P("y", "x")))
@@ -79,17 +88,17 @@ def constrained_over_an_explicit_mesh(v, *, mesh):
 
 @constrain.mistake
 def put_on_reordered_devices(v, *, mesh):
-    """One program runs on one list of devices, in one order: no constraint, and no `device_put` inside `jit`, leads out
-    of it. Did you make a mesh of the same devices in another order? Use the mesh you are given."""
+    """A program runs on one list of devices, in one order, and a constraint or a `device_put` inside `jit` can't
+    change that. The result was on the same devices in a different order. Did you use the mesh that you were given?"""
     other = Mesh(mesh.devices.reshape(-1)[::-1].reshape(mesh.devices.shape), mesh.axis_names)
     return jax.device_put(v + 1, NamedSharding(other, P("y", "x")))
 
 
 @constrain.mistake
 def constrained_what_is_not_returned(v, *, mesh):
-    """The result is laid out as v was. A constraint changes no array in place: it *returns* the array that is
-    constrained. Was that one returned? Or was it a `device_put`? Inside `jit`, to the same devices, that leaves
-    the layout to the compiler."""
+    """The result has the sharding of v. A constraint doesn't change an array in place: it *returns* the constrained
+    array. A `device_put` inside `jit`, to the same devices, leaves the sharding to the compiler. Which array did
+    you return?"""
     result = v + 1
     _constrained(v, mesh, "y", "x")
     return result
@@ -97,21 +106,21 @@ def constrained_what_is_not_returned(v, *, mesh):
 
 @constrain.mistake
 def gathered_on_the_way(v, *, mesh):
-    """The layout is right, but the array was made whole on every device before it was cut anew. Ask for the
-    layout you want, and leave the way to the compiler."""
+    """The sharding is correct, but every device gathered the full array first. Ask only for the sharding that you
+    want, and leave the way to the compiler. Which constraint is one too many?"""
     return _constrained(_constrained(v + 1, mesh), mesh, "y", "x")
 
 
 @constrain.mistake
 def cut_rows_only(v, *, mesh):
-    """The rows are cut over y, as they should be, but the columns are not cut, and each device keeps more than its
-    share. Which entry of a spec stands for the columns?"""
+    """The rows are split along y, as they should be, but the columns aren't split, and each device keeps more than
+    its shard. Which entry of a spec is for the columns?"""
     return _constrained(v + 1, mesh, "y")
 
 
 @constrain.mistake
 def cut_columns_only(v, *, mesh):
-    """The columns are cut over x, as they should be, but the rows are not cut. Which entry of a spec stands for the
+    """The columns are split along x, as they should be, but the rows aren't split. Which entry of a spec is for the
     rows?"""
     return _constrained(v + 1, mesh, None, "x")
 
@@ -122,7 +131,7 @@ constrain_replicated = ProgramExercise("constrain_replicated", points=3, referen
 @constrain_replicated.cases
 def _(draw):
     def moves(block, mesh):
-        """All at once, or along one axis and then the blocks so gathered along the other."""
+        """Along both axes at once, or along one and then the gathered blocks along the other."""
         rows, columns = block
         return (
             Move("all_gather", ("x", "y"), block),
@@ -137,31 +146,33 @@ def _(draw):
 
 @constrain_replicated.mistake
 def left_as_it_lies(v, *, mesh):
-    """The result is laid out as v is: nothing made it whole. A constraint is on the array that it *returns*; a
-    `device_put` inside `jit` leaves the layout to the compiler; "whole" does not mean on one device. Which spec says
-    "whole on every device", which function says it inside `jit`, and is what it returns used?"""
+    """The result has the sharding of v: nothing replicated it. A constraint acts on the array that it *returns*,
+    and a `device_put` inside `jit` leaves the sharding to the compiler. Which spec means "replicated on every
+    device"?"""
     return v + 1
 
 
 @constrain_replicated.mistake
 def gathered_along_x_only(v, *, mesh):
-    """The rows are whole now, the columns are still cut over y. In the spec you want no axis stands at all."""
+    """The rows are complete now, but the columns are still split along y. Which axes does the spec of a replicated
+    array name?"""
     return _constrained(v + 1, mesh, None, "y")
 
 
 @constrain_replicated.mistake
 def gathered_along_y_only(v, *, mesh):
-    """The columns are whole now, the rows are still cut over x. In the spec you want no axis stands at all."""
+    """The columns are complete now, but the rows are still split along x. Which axes does the spec of a replicated
+    array name?"""
     return _constrained(v + 1, mesh, "x")
 
 
 @constrain_replicated.mistake
 def constrained_a_bare_empty_spec(v, *, mesh):
-    """P() names no axis and still needs a mesh: which devices are "every device"?"""
+    """P() names no axis and still needs a mesh. Which devices are "every device"?"""
     return lax.with_sharding_constraint(v + 1, P())
 
 
-# Two matmuls, x cut by rows, the weights whole: one constraint on what is between divides the work.
+# Two matmuls, x split by rows, the weights replicated: one constraint between them divides the work.
 
 steer = ProgramExercise("steer", points=5, by_compiler=True, reference=lambda x, w1, w2: np.maximum(x @ w1, 0) @ w2)
 
@@ -169,7 +180,7 @@ steer = ProgramExercise("steer", points=5, by_compiler=True, reference=lambda x,
 @steer.cases
 def _(draw):
     mesh, (rows, inner, out) = draw.mesh("data", "model"), draw.lengths(3, divisible_by=8)
-    hidden = 4 * out  # were it narrow, a compiler might gather it and let everybody compute the second product
+    hidden = 4 * out  # if it were narrow, a compiler might gather it, and every device compute the second matmul
     arrays = {
         "x": draw.array(rows, inner, spec=P("data")),
         "w1": draw.array(inner, hidden, spec=P()),
@@ -194,65 +205,65 @@ def _steered(x, w1, w2, mesh, *hidden):
 
 @steer.mistake
 def left_model_without_work(x, w1, w2, *, mesh):
-    """Nothing is sent, and nothing is gained: devices along `model` hold the same rows of x and the same weights, so
-    they all compute the same. Is anything constrained to a layout that it would not have by itself, and is what the
-    constraint *returns* used? Which dimension of which array could be cut over `model`?"""
+    """Nothing was sent, and no work was divided: the devices along `model` hold the same rows of x and the same
+    weights, so they all computed the same. A constraint acts on the array that it *returns*. Which dimension of
+    which array could be split along `model`?"""
     return jax.nn.relu(x @ w1) @ w2
 
 
 @steer.mistake
 def gathered_the_hidden_layer(x, w1, w2, *, mesh):
-    """The hidden layer is cut over `model`, and then made whole along it, only to be cut again for the second product.
-    (P("data") says: whole along `model`.) Which layout does its *user* want?"""
+    """The hidden layer was split along `model`, then gathered, and then split again for the second matmul.
+    P("data") means replicated along `model`. Which sharding does the second matmul need?"""
     w1, w2 = _constrained(w1, mesh, None, "model"), _constrained(w2, mesh, "model")
     return _steered(x, w1, w2, mesh, "data", None)
 
 
 @steer.mistake
 def hidden_cut_by_columns_only(x, w1, w2, *, mesh):
-    """The hidden layer is cut over `model`, but its rows are made whole: the batch that was divided over `data` is
-    brought together. None in a spec does not mean "as it is", it means "whole"."""
+    """The hidden layer was split along `model`, but its rows were gathered along `data`. `None` in a spec means
+    replicated, and not "leave it as it is". Which axis splits the rows of x?"""
     return _constrained(_steered(x, w1, w2, mesh, None, "model"), mesh, "data")
 
 
 @steer.mistake
 def hidden_made_whole(x, w1, w2, *, mesh):
-    """The hidden layer is made whole on every device: each computes all of it, or is sent what it lacks. P() is a wish
-    like any other, and an expensive one: which layout do you ask for?"""
+    """The hidden layer was replicated: each device computed all of it, or received what it lacked. P() is a request
+    like any other, and an expensive one. Which sharding should you ask for?"""
     return _constrained(_steered(x, w1, w2, mesh), mesh, "data")
 
 
 @steer.mistake
 def cut_the_wrong_way_round(x, w1, w2, *, mesh):
-    """The rows of the hidden layer are cut over `model`, its columns over `data`. The rows of x are cut over `data`:
-    they have to move first. Which entry of the spec stands for the rows?"""
+    """The rows of the hidden layer were split along `model`, and its columns along `data`. But the rows of x are
+    split along `data`, so they had to be moved first. Which entry of the spec is for the rows?"""
     return _constrained(_steered(x, w1, w2, mesh, "model", "data"), mesh, "data")
 
 
 @steer.mistake
 def cut_the_inner_dimension(x, w1, w2, *, mesh):
-    """The first product was divided along the dimension that it sums over: then all of the hidden layer has to be added
-    up over `model`, and that is the widest array there is. Which dimension is summed over in the *second* product?"""
+    """The first matmul was divided along the dimension that it sums over. So all of the hidden layer, the widest
+    array here, had to be reduced along `model`. Which dimension does the *second* matmul sum over?"""
     x, w1 = _constrained(x, mesh, "data", "model"), _constrained(w1, mesh, "model")
     return jax.nn.relu(x @ w1) @ w2
 
 
 @steer.mistake
 def cut_both_weights_by_columns(x, w1, w2, *, mesh):
-    """The hidden layer is cut by columns, and gathered for the second product: where w2 is cut by columns, too, that
-    needs all of them. Which dimension of w2 belongs to the columns of the hidden layer?"""
+    """The hidden layer was split by columns, and gathered for the second matmul: if w2 is split by columns too,
+    that needs all of them. Which dimension of w2 corresponds to the columns of the hidden layer?"""
     w1, w2 = _constrained(w1, mesh, None, "model"), _constrained(w2, mesh, None, "model")
     return _constrained(jax.nn.relu(x @ w1) @ w2, mesh, "data")
 
 
 @steer.mistake
 def asked_for_too_little(x, w1, w2, *, mesh):
-    """The work is divided, but the result came out cut over `model` too. It was to be laid out as P("data"): every
-    device along `model` holds its rows whole."""
+    """The work was divided, but the result is split along `model` too. It should be sharded as P("data"),
+    replicated along `model`. Which constraint splits it?"""
     return _constrained(_steered(x, w1, w2, mesh, "data", "model"), mesh, "data", "model")
 
 
-# sigmoid(x @ weights + bias), everything whole: the contraction divided by constraints.
+# sigmoid(x @ weights + bias), everything replicated: the contraction divided by constraints.
 
 divide_layer = ProgramExercise(
     "divide_layer",
@@ -266,7 +277,7 @@ divide_layer = ProgramExercise(
 def _(draw):
     mesh = draw.mesh("x", "y")
     (inner,), out = draw.lengths(1, divisible_by=32), int(draw.rng.choice([3, 5, 7]))
-    # Small weights: sigmoid tells all its values apart.
+    # Small weights, so that sigmoid tells all its values apart.
     x, weights, bias = (Array(draw.values(*shape) / 16, P()) for shape in ((inner,), (inner, out), (out,)))
     yield Case(
         {"x": x, "weights": weights, "bias": bias},
@@ -282,124 +293,125 @@ def _(draw):
 
 @divide_layer.mistake
 def divided_nothing(x, weights, bias, *, mesh):
-    """All arguments are whole on every device, so every device computes the whole layer, and a constraint on
-    the result does not change that: P() is how it is laid out anyway. Along which dimension of x and of the weights
-    does the sum run? *They* can be cut there. (If you did: is what the constraints return what you multiply?)"""
+    """All arguments are replicated, so every device computed the whole layer. A constraint to P() on the result
+    doesn't change that. A constraint acts on the array that it *returns*. Along which dimension of x and of the
+    weights does the sum run?"""
     return jax.nn.sigmoid(x @ weights + bias)
 
 
 @divide_layer.mistake
 def constrained_x_only(x, weights, bias, *, mesh):
-    """x was cut, and gathered again for the product. Where only one operand is cut, the compiler has a choice: to cut
-    the other one, too, or to gather. Leave it no choice: how should *both* operands be laid out?"""
+    """x was split, and gathered again for the matmul. If only one operand is split, the compiler can choose to
+    split the other one or to gather. How should *both* operands be sharded?"""
     return jax.nn.sigmoid(_constrained(x, mesh, "x") @ weights + bias)
 
 
 @divide_layer.mistake
 def cut_over_both_axes(x, weights, bias, *, mesh):
-    """The contraction was divided over x and y together, and the parts are added over both. That is a good
-    idea, and not what was asked: cut over x alone."""
+    """The contraction was divided along x and y together, and the partial sums were reduced along both. That is a
+    good idea, but the exercise asks for x alone. Which entry of the spec has two axes?"""
     return jax.nn.sigmoid(_constrained(x, mesh, ("x", "y")) @ _constrained(weights, mesh, ("x", "y")) + bias)
 
 
 @divide_layer.mistake
 def cut_over_the_other_axis(x, weights, bias, *, mesh):
-    """The contraction was divided over y. The exercise asks for x: which entry of the spec says so?"""
+    """The contraction was divided along y. The exercise asks for x. Which entry of the spec says so?"""
     return jax.nn.sigmoid(_constrained(x, mesh, "y") @ _constrained(weights, mesh, "y") + bias)
 
 
 @divide_layer.mistake
 def cut_and_made_whole_again(x, weights, bias, *, mesh):
-    """The operands were cut, and then made whole again before the product: all of it was sent for nothing, and
-    every device computes everything. A constraint should be the *last* word on an array before it is used."""
+    """The operands were split, and then gathered again before the matmul. So all of that was sent for nothing, and
+    every device computed everything. What is the *last* constraint on each array before it is used?"""
     x, weights = _constrained(x, mesh, "x"), _constrained(weights, mesh, "x")
     return jax.nn.sigmoid(_constrained(x, mesh) @ _constrained(weights, mesh) + bias)
 
 
-# Parameters that are made where they belong.
+# Weights that are created where they belong.
 
 
-def _made(rows, columns, sharding):
-    """The weights, made by a program with this result layout, and the bytes of them that one device then
-    holds."""
-
-    def make():
-        return jnp.sin(jnp.arange(rows * columns)).reshape(rows, columns)
-
-    compiled = jax.jit(make, out_shardings=sharding).lower().compile()
-    return compiled(), compiled.memory_analysis().output_size_in_bytes
+def _two_weights(seed):
+    """`init_weights` of the lesson."""
+    key1, key2 = jax.random.split(jax.random.key(seed))
+    return {"w1": jax.random.normal(key1, (32, 64)) / 6, "w2": jax.random.normal(key2, (64, 16)) / 8}
 
 
-def _cut_by_columns(rows, columns, axis, mesh):
-    return _made(rows, columns, NamedSharding(mesh, P(None, axis)))
+def _created(seed, mesh, w1, w2):
+    shardings = {"w1": NamedSharding(mesh, P(*w1)), "w2": NamedSharding(mesh, P(*w2))}
+    return jax.jit(_two_weights, out_shardings=shardings)(seed)
 
 
-AS_WIRED = (0, 1, 3, 2, 6, 7, 5, 4)  # devices in another order than that of their numbers
-init_sharded = FunctionExercise("init_sharded", points=4, reference=_cut_by_columns, barred=FROM_ANYWHERE)
+init_sharded = ProgramExercise("init_sharded", points=4, by_compiler=True, reference=_two_weights)
+BOTH_WEIGHTS = 32 * 64 + 64 * 16  # elements
 
 
 @init_sharded.cases
 def _(draw):
-    meshes = OnMesh({"x": 4, "y": 2}), OnMesh({"x": 4, "y": 2}), OnMesh({"data": 2, "model": 4}, order=AS_WIRED)
-    for mesh, axis in zip(meshes, ("x", "y", "model"), strict=True):
-        rows, columns = (int(8 * n) for n in draw.rng.choice(np.arange(3, 9), 2, replace=False))
-        yield Case({"rows": rows, "columns": columns, "axis": axis, "mesh": mesh})
+    mesh = draw.mesh("data", "model")
+    yield Case(
+        {"seed": Array(np.int32(draw.rng.integers(1, 1000)), P())},
+        mesh,
+        {"w1": P(None, "model"), "w2": P("model")},
+        # The random bits of a shard take three times its memory while it is created.
+        limits=[BytesSent(0), PeakBytes(4 * FLOAT * BOTH_WEIGHTS // mesh["model"])],
+    )
 
 
 @init_sharded.mistake
-def made_whole_then_cut(rows, columns, axis, mesh):
-    """The array is laid out as it should be, but the bytes are those of all of it. Either one device made it whole
-    before it was cut, or the number is that of the global shape, as `nbytes` is. Which program makes it, and what does
-    *that* program's memory_analysis say?"""
-    whole, size = _made(rows, columns, None)
-    return jax.device_put(whole, NamedSharding(mesh, P(None, axis))), size
+def left_on_every_device(seed, *, mesh):
+    """Every device created and kept both weights in full. A `device_put` inside `jit`, to the same devices, leaves the
+    sharding to the compiler. Which argument of `jax.jit` says how a result is sharded?"""
+    return _two_weights(seed)
 
 
 @init_sharded.mistake
-def made_whole_and_sent(rows, columns, axis, mesh):
-    """It was made in another layout first, such as whole on one device or on the host, and then sent. What is made
-    whole has to fit into one memory. Let the program that makes it lay it out, too: which argument of `jax.jit` says
-    where a result belongs?"""
-    _, size = _cut_by_columns(rows, columns, axis, mesh)
-    return jax.device_put(_made(rows, columns, None)[0], NamedSharding(mesh, P(None, axis))), size
+def created_in_full_first(seed, *, mesh):
+    """The shardings are correct, but every device created both weights in full first, and then kept its shard. Which
+    constraint, or which inner `jit`, asks for the full weights?"""
+    whole = jax.tree.map(lambda weight: _constrained(weight, mesh), _two_weights(seed))
+    return {"w1": _constrained(whole["w1"], mesh, None, "model"), "w2": _constrained(whole["w2"], mesh, "model")}
 
 
 @init_sharded.mistake
-def left_where_it_was_made(rows, columns, axis, mesh):
-    """The weights are on one device, or on the host. What can you tell `jax.jit` about where a result belongs?
-    (There is no argument here whose layout the compiler could follow.)"""
-    return _made(rows, columns, None)
+def rows_and_columns_swapped(seed, *, mesh):
+    """The rows of w1 were split, and the columns of w2. A spec has one entry per dimension, in order. Which entry is
+    for the columns?"""
+    return _created(seed, mesh, ("model",), (None, "model"))
 
 
 @init_sharded.mistake
-def made_whole_everywhere(rows, columns, axis, mesh):
-    """The result is whole on every device, as with P(): each makes and keeps all of it. Name the axis in the entry of
-    the dimension that is to be cut."""
-    return _made(rows, columns, NamedSharding(mesh, P()))
+def rows_of_both(seed, *, mesh):
+    """The rows of both weights were split, as with one sharding for the whole result. Which dimension of w1 do both
+    layers share?"""
+    return _created(seed, mesh, ("model",), ("model",))
 
 
 @init_sharded.mistake
-def cut_by_rows(rows, columns, axis, mesh):
-    """The rows were cut. A spec has one entry per dimension, in order: which entry stands for the columns?"""
-    return _made(rows, columns, NamedSharding(mesh, P(axis)))
+def columns_of_both(seed, *, mesh):
+    """The columns of both weights were split. Which dimension of w2 do both layers share?"""
+    return _created(seed, mesh, (None, "model"), (None, "model"))
 
 
 @init_sharded.mistake
-def cut_over_every_axis(rows, columns, axis, mesh):
-    """The columns were cut over all axes of the mesh. Only one was asked for; along the others the devices hold
-    copies."""
-    return _made(rows, columns, NamedSharding(mesh, P(None, tuple(mesh.axis_names))))
+def split_along_data(seed, *, mesh):
+    """The weights were split along `data`. Which axis did the exercise name?"""
+    return _created(seed, mesh, (None, "data"), ("data",))
 
 
 @init_sharded.mistake
-def counted_entries_for_bytes(rows, columns, axis, mesh):
-    """The array is right. The number counts entries; a float32 takes four bytes. Let the compiled program tell
-    you: `memory_analysis().output_size_in_bytes`."""
-    made, size = _cut_by_columns(rows, columns, axis, mesh)
-    return made, size // FLOAT
+def split_along_both_axes(seed, *, mesh):
+    """The weights were split along both axes of the mesh. Along `data`, they should be replicated. Which axis is one
+    too many?"""
+    return _created(seed, mesh, (None, ("data", "model")), (("data", "model"),))
 
 
-# Are two arrays the same: values, layout, and every copy?
+@init_sharded.mistake
+def split_w1_only(seed, *, mesh):
+    """w1 is sharded as it should be, but every device has all of w2. Which entry of its spec names an axis?"""
+    return _created(seed, mesh, (None, "model"), ())
+
+
+# Are two arrays the same: values, shardings, and every replica?
 
 
 def _copies_agree(array):
@@ -423,9 +435,9 @@ GRID, LINE = OnMesh({"x": 4, "y": 2}), OnMesh({"d": 8})
 def _(draw):
     value = draw.values(8, 16)
     other = value.copy()
-    other[7, 15] += 1  # held by the last device alone
+    other[7, 15] += 1  # held by the last device only
     nearly = np.nextafter(value, np.float32(np.inf))
-    half = value[::-1, 8:]  # the second half of the columns, its rows turned round on one of the devices that hold it
+    half = value[::-1, 8:]  # the second half of the columns, with its rows reversed on one of the devices that hold it
 
     def lying(spec, mesh=GRID, given=value, **instead):
         return OnDevices(given, mesh, spec, **instead)
@@ -453,15 +465,15 @@ def _(draw):
 
 @same_everywhere.mistake
 def compared_global_values(a, b):
-    """Did you compare the values only? `np.asarray` reads one copy of each block: how the arrays are laid out does not
-    enter, and a copy that has gone wrong on another device is never looked at."""
+    """Only the values were compared. `np.asarray` reads one replica of each shard: it doesn't see the shardings, or
+    a replica that is wrong on another device. Where do you find all replicas?"""
     return bool(np.array_equal(a, b))
 
 
 @same_everywhere.mistake
 def compared_shardings_by_equality(a, b):
-    """Arrays that are laid out alike were told apart. P("x") and P("x", None) are laid out alike and are not equal
-    (`==`). Which method of a sharding asks whether two of them put the same parts on the same devices?"""
+    """Arrays with equivalent shardings were told apart. P("x") and P("x", None) put the same parts on the same
+    devices, but they aren't equal (`==`). Which method of a sharding compares that?"""
     return bool(
         a.shape == b.shape
         and np.array_equal(a, b)
@@ -473,15 +485,15 @@ def compared_shardings_by_equality(a, b):
 
 @same_everywhere.mistake
 def trusted_the_copies(a, b):
-    """Values and layouts agree, but a device holds a copy that differs from its brothers. `np.asarray` reads
-    one copy of each block; all of them are in `addressable_shards`."""
+    """Values and shardings agree, but one device holds a replica that differs from the others. `np.asarray` reads
+    one replica of each shard. Which attribute has all of them?"""
     return bool(_laid_alike(a, b) and np.array_equal(a, b))
 
 
 @same_everywhere.mistake
 def compared_device_by_device(a, b):
-    """Device by device a and b hold the same, and they were called the same. But here both have the same copy gone
-    wrong, and neither is a sound array: do the copies *within* one array agree?"""
+    """On every device, a and b hold the same, and they were called the same. But in both of them, the same replica
+    is wrong. Do the replicas *within* one array agree?"""
     if not _laid_alike(a, b):
         return False
     pairs = zip(a.addressable_shards, b.addressable_shards, strict=True)
@@ -490,18 +502,19 @@ def compared_device_by_device(a, b):
 
 @same_everywhere.mistake
 def forgot_the_layout(a, b):
-    """These two have the same values and sound copies, but they are not laid out alike: some device holds another part
-    of the array. What compares how they are laid out?"""
+    """These two have the same values, and their replicas agree, but the shardings differ: some device holds another
+    part of the array. Which method compares shardings?"""
     return bool(np.array_equal(a, b) and _copies_agree(a) and _copies_agree(b))
 
 
 @same_everywhere.mistake
 def looked_at_a_only(a, b):
-    """A copy that has gone wrong within a was noticed, one within b was not."""
+    """A replica that is wrong within a was noticed, but one within b wasn't. Which of the two arrays did you
+    examine?"""
     return bool(_laid_alike(a, b) and np.array_equal(a, b) and _copies_agree(a))
 
 
-# Reading a compiled program: how many collectives of each kind stand in the text?
+# Reading a compiled program: how many collectives of each kind are in the text?
 
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
 ANY = "|".join(KINDS)
@@ -516,8 +529,7 @@ def _without_quoted(text):
 
 
 def _count(text):
-    """An instruction is a type, a blank, the operation, perhaps `-start`, and a bracket; quoted text is no
-    program."""
+    """An instruction is a type, a space, the operation, perhaps `-start`, and a parenthesis. Quoted text isn't code."""
     return _counted(rf" ({ANY})(?:-start)?\(", _without_quoted(text))
 
 
@@ -529,7 +541,7 @@ count_collectives = FunctionExercise("count_collectives", points=5, reference=_c
 
 HEAD = "HloModule jit_step, is_scheduled=true, entry_computation_layout={(f32[4,8]{1,0})->f32[4,8]{1,0}}\n"
 TRICKY = (
-    # Names of operations stand in metadata, and as operands of others.
+    # Names of operations are in metadata, and appear as operands of others.
     """ENTRY %main.9 (p.1: f32[4,8]) -> f32[4,8] {
   %p.1 = f32[4,8]{1,0} parameter(0), metadata={op_name="v"}
   %all-reduce.3 = f32[4,8]{1,0} all-reduce(%p.1), channel_id=1, replica_groups={{0,1}}, to_apply=%add.1, \
@@ -538,7 +550,7 @@ metadata={op_name="jit(step)/all-reduce(grads)" source_file="train.py" source_li
   ROOT %all-gather.5 = f32[8,8]{1,0} all-gather(%add.4), channel_id=2, replica_groups={{0,1}}, dimensions={0}
 }
 """,
-    # On a TPU or GPU a collective is started, and its end awaited: one collective.
+    # On a TPU or GPU, a collective is started, and later awaited: one collective.
     """ENTRY %main.12 (p.1: f32[4,8]) -> f32[8,8] {
   %p.1 = f32[4,8]{1,0:T(8,128)} parameter(0)
   %all-gather-start.1 = (f32[4,8]{1,0:T(8,128)}, f32[8,8]{1,0:T(8,128)}) all-gather-start(%p.1), dimensions={0}
@@ -551,8 +563,8 @@ source_target_pairs={{0,1},{1,0}}
   ROOT %collective-permute-done.5 = f32[4,8]{1,0} collective-permute-done(%collective-permute-start.4)
 }
 """,
-    # Several all-reduces made into one: its type is a tuple. One of a single number, whose type has no layout and, as
-    # in the texts of some versions, stands before the operand, too. And one in a loop, which stands in the text once.
+    # Several all-reduces merged into one: its type is a tuple. One of a single number, whose type has no layout and, as
+    # in the texts of some versions, is written before the operand, too. And one in a loop, which is in the text once.
     """%body.3 (c.1: (s32[], f32[16])) -> (s32[], f32[16]) {
   %c.1 = (s32[], f32[16]{0}) parameter(0)
   %v.2 = f32[16]{0} get-tuple-element(%c.1), index=1
@@ -568,7 +580,7 @@ ENTRY %main.20 (a.1: f32[4], b.1: f32[8,16]) -> (f32[4], f32[8,16]) {
   ROOT %exchanged.9 = f32[8,16]{1,0} all-to-all(%b.2), channel_id=3, dimensions={1}
 }
 """,
-    # Nothing is sent here, though a good deal is said.
+    # Nothing is sent here, although the text mentions collectives.
     """ENTRY %main.4 (p.1: f32[4,8]) -> f32[4,8] {
   %p.1 = f32[4,8]{1,0} parameter(0), metadata={op_name="all-gather(v)"}
   ROOT %sine.2 = f32[4,8]{1,0} sine(%p.1), metadata={op_name="jit(no all-to-all( here)" source_file="all-reduce(.py"}
@@ -579,7 +591,7 @@ ENTRY %main.20 (a.1: f32[4], b.1: f32[8,16]) -> (f32[4], f32[8,16]) {
 
 @functools.cache
 def _compiled_texts():
-    """What jit makes of three small functions here and now."""
+    """The compiled texts of three small functions, with this version of JAX."""
     mesh = Mesh(np.array(jax.devices()[:8]).reshape(4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
     laid = jax.device_put(np.arange(256, dtype=np.float32).reshape(16, 16), NamedSharding(mesh, P("x", "y")))
     functions = (lambda v: v @ v, lambda v: jnp.sin(v) * 2, lambda v: (v.sum(0), v.max(1), jnp.roll(v, 1, axis=0)))
@@ -594,50 +606,50 @@ def _(draw):
 
 @count_collectives.mistake
 def counted_every_mention(text):
-    """Every mention was counted: names such as %all-reduce.3, operands, metadata. An instruction is `name =
-    type operation(operands)`. What stands right before and right behind the operation, and nowhere else?"""
+    """Every mention was counted, in names, operands, and metadata too. An instruction is `name =
+    type operation(operands)`. What comes right before and right after the operation, and nowhere else?"""
     return _counted(f"({ANY})", text)
 
 
 @count_collectives.mistake
 def counted_names(text):
-    """Here those are counted whose *names* are kinds of collectives. A name is free: `%ppermute.7` may be a
-    collective-permute. What stands behind the type says what an instruction does."""
+    """Instructions were counted by their *names*. A name can be anything: `%ppermute.7` may be a
+    collective-permute. What comes after the type of an instruction?"""
     return _counted(rf"(?m)^\s*(?:ROOT )?%?({ANY})(?:-start)?(?:\.\d+)* = ", _without_quoted(text))
 
 
 @count_collectives.mistake
 def believed_the_metadata(text):
-    """Quoted text was counted too. `op_name` and `source_file` say where an operation stems from, and may say
-    anything: they are no part of the program."""
+    """Quoted text was counted too. `op_name` and `source_file` say where an operation comes from, and can contain
+    anything. How do you remove what is in quotation marks?"""
     return _counted(rf"\b({ANY})(?:-start)?\(", text)
 
 
 @count_collectives.mistake
 def believed_the_metadata_behind_a_blank(text):
-    """Quoted text was counted too, where an operation stands in it behind a blank. `op_name` and `source_file` say
-    where an operation stems from, and may say anything: they are no part of the program."""
+    """Quoted text was counted too, where it has an operation after a space. `op_name` and `source_file` can contain
+    anything. How do you remove what is in quotation marks?"""
     return _counted(rf" ({ANY})(?:-start)?\(", text)
 
 
 @count_collectives.mistake
 def counted_start_and_done(text):
-    """A collective that runs in the background stands in the text twice, as `…-start` and as `…-done`. It is
-    sent once."""
+    """A collective that runs in the background is in the text twice, as `…-start` and as `…-done`. It sends once.
+    Which of the two do you count?"""
     return _counted(rf" ({ANY})(?:-start|-done)?\(", _without_quoted(text))
 
 
 @count_collectives.mistake
 def missed_those_that_are_started(text):
-    """Some compilers split a collective into `…-start` and `…-done`. Here such a pair is missing from the
-    count: it is one collective."""
+    """Some compilers split a collective into `…-start` and `…-done`, and these were missing from the count. Such a
+    pair is one collective. Which of its two names do you count?"""
     return _counted(rf" ({ANY})\(", _without_quoted(text))
 
 
 @count_collectives.mistake
 def counted_groups(text):
-    """Here an instruction counts once for each group of devices in its `replica_groups`. All groups run the one
-    instruction, each among themselves."""
+    """An instruction was counted once for each group of devices in its `replica_groups`. All groups run this one
+    instruction, each within the group. How many instructions are there?"""
     counts = Counter()
     for line in _without_quoted(text).splitlines():
         groups = re.search(r"replica_groups=(?:\[(\d+),|\{(\{[\d,{}]*\})\})", line)
@@ -648,15 +660,15 @@ def counted_groups(text):
 
 @count_collectives.mistake
 def missed_tuples(text):
-    """The type of a collective may have blanks in it, as `(f32[4]{0}, f32[8,16]{1,0})`. Such a one was missed here:
-    what stands between the `=` and the operation need not be one word."""
+    """The type of a collective may contain spaces, as in `(f32[4]{0}, f32[8,16]{1,0})`, and such a collective was
+    missed. What can be between the `=` and the operation?"""
     return _counted(rf"= \S+ ({ANY})(?:-start)?\(", _without_quoted(text))
 
 
 @count_collectives.mistake
 def counted_arrays(text):
-    """Where a compiler merges several all-reduces, one instruction has several operands. Here each of these arrays
-    counts. The question was how many instructions there are: each costs its own start-up time."""
+    """If a compiler merges several all-reduces, one instruction has several operands, and each of these arrays was
+    counted. Each instruction costs its own start-up time. How many instructions are there?"""
     counts = Counter()
     for kind, operands in re.findall(rf" ({ANY})(?:-start)?\(([^)]*)\)", _without_quoted(text)):
         counts[kind] += operands.count(",") + 1
