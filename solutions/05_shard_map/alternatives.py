@@ -13,34 +13,34 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 
-def partial_sums__reshaped(x, *, mesh):
+def partial_sums__reshaped(a, *, mesh):
     """A scalar, made into a block of one by hand."""
-    return jax.shard_map(lambda block: block.sum().reshape(1), mesh=mesh, in_specs=P("x"), out_specs=P("x"))(x)
+    return jax.shard_map(lambda block: block.sum().reshape(1), mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
 
 
-def partial_sums__as_a_product(x, *, mesh):
+def partial_sums__as_a_product(a, *, mesh):
     @jax.jit
     @partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
     def sums(block):
         return block[None] @ jnp.ones(block.shape)
 
-    return sums(x)
+    return sums(a)
 
 
-def global_mean__divided_outside(x, *, mesh):
+def global_mean__divided_outside(a, *, mesh):
     """One sum over all; the division where the length of the whole is known."""
-    total = jax.shard_map(lambda block: lax.psum(block.sum(), "x"), mesh=mesh, in_specs=P("x"), out_specs=P())(x)
-    return total / x.size
+    total = jax.shard_map(lambda block: lax.psum(block.sum(), "x"), mesh=mesh, in_specs=P("x"), out_specs=P())(a)
+    return total / a.size
 
 
-def global_mean__divided_first(x, *, mesh):
+def global_mean__divided_first(a, *, mesh):
     def body(block):
-        return lax.psum(jnp.sum(block / x.shape[0]), ("x",))
+        return lax.psum(jnp.sum(block / a.shape[0]), ("x",))
 
-    return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(x)
+    return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(a)
 
 
-def transpose_without_sending__einsum(x, *, mesh):
+def transpose_without_sending__einsum(a, *, mesh):
     turned = jax.shard_map(
         lambda block: jnp.einsum("ij->ji", block),
         mesh=mesh,
@@ -48,17 +48,17 @@ def transpose_without_sending__einsum(x, *, mesh):
         out_specs=P("y", "x"),
         check_vma=False,
     )
-    return jax.jit(turned)(x)
+    return jax.jit(turned)(a)
 
 
-def column_sums__as_a_product(x, *, mesh):
+def column_sums__as_a_product(a, *, mesh):
     def body(block):
         return lax.psum(jnp.ones(block.shape[0]) @ block, "x")
 
-    return jax.shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=P("y"))(x)
+    return jax.shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=P("y"))(a)
 
 
-def column_sums__scattered_and_gathered(x, *, mesh):
+def column_sums__scattered_and_gathered(a, *, mesh):
     """An all-reduce is a reduce-scatter and an all-gather."""
 
     def body(block):
@@ -67,11 +67,11 @@ def column_sums__scattered_and_gathered(x, *, mesh):
             return lax.psum(sums, "x")
         return lax.all_gather(lax.psum_scatter(sums, "x", tiled=True), "x", tiled=True)
 
-    return jax.shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=P("y"), check_vma=False)(x)
+    return jax.shard_map(body, mesh=mesh, in_specs=P("x", "y"), out_specs=P("y"), check_vma=False)(a)
 
 
-def block_sums__new_dimension(x, *, mesh):
-    return jax.shard_map(lambda block: block.sum(0)[None, :], mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(x)
+def block_sums__new_dimension(a, *, mesh):
+    return jax.shard_map(lambda block: block.sum(0)[None, :], mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(a)
 
 
 def axis_index_coords__from_one_number(mesh):
@@ -98,33 +98,33 @@ def axis_index_coords__cut_by_in_specs(mesh):
     return jax.shard_map(lambda row: row, mesh=mesh, in_specs=P(("x", "y")), out_specs=P(("x", "y")))(table)
 
 
-def polynomial__no_loop_carry(c, x, *, mesh):
+def polynomial__no_loop_carry(c, a, *, mesh):
     def body(c, block):
         return sum(c[k] * block ** (c.shape[0] - 1 - k) for k in range(c.shape[0]))
 
-    return jax.shard_map(body, mesh=mesh, in_specs=(P(), P("x")), out_specs=P("x"))(c, x)
+    return jax.shard_map(body, mesh=mesh, in_specs=(P(), P("x")), out_specs=P("x"))(c, a)
 
 
-def polynomial__scanned_from_a_product(c, x, *, mesh):
+def polynomial__scanned_from_a_product(c, a, *, mesh):
     """A start that varies because it is made of the block."""
 
     @partial(jax.shard_map, mesh=mesh, in_specs=(P(), P("x")), out_specs=P("x"))
     def body(c, block):
         return lax.scan(lambda y, coefficient: (y * block + coefficient, None), 0 * block, c)[0]
 
-    return body(c, x)
+    return body(c, a)
 
 
-def polynomial__unchecked(c, x, *, mesh):
+def polynomial__unchecked(c, a, *, mesh):
     """Right too, without the check: nothing here depends on the types."""
 
     def body(c, block):
         return lax.fori_loop(0, c.shape[0], lambda k, y: y * block + c[k], jnp.zeros_like(block))
 
-    return jax.shard_map(body, mesh=mesh, in_specs=(P(), P("x")), out_specs=P("x"), check_vma=False)(c, x)
+    return jax.shard_map(body, mesh=mesh, in_specs=(P(), P("x")), out_specs=P("x"), check_vma=False)(c, a)
 
 
-def many_layers__reduced(params, x, mesh):
+def many_layers__reduced(params, a, mesh):
     """Params closed over: what a function only reads is the same on every device."""
 
     def body(block):
@@ -132,53 +132,53 @@ def many_layers__reduced(params, x, mesh):
             block = jnp.maximum(block @ layer["w"] + layer["b"], 0)
         return block
 
-    return jax.jit(jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x")))(x)
+    return jax.jit(jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x")))(a)
 
 
-def many_layers__every_leaf(params, x, mesh):
+def many_layers__every_leaf(params, a, mesh):
     def body(params, block):
         for layer in params:
             block = jax.nn.relu(jnp.dot(block, layer["w"]) + layer["b"])
         return block
 
     specs = jax.tree.map(lambda _: P(), params), P("x", None)
-    return jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=P("x"))(params, x)
+    return jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=P("x"))(params, a)
 
 
-def centred_columns__summed(x, *, mesh):
+def centred_columns__summed(a, *, mesh):
     @partial(jax.shard_map, mesh=mesh, in_specs=P("x", None), out_specs=P("x", None), axis_names={"x"})
     def body(rows):
-        return rows - lax.psum(rows.sum(axis=0, keepdims=True), "x") / x.shape[0]
+        return rows - lax.psum(rows.sum(axis=0, keepdims=True), "x") / a.shape[0]
 
-    return body(x)
+    return body(a)
 
 
-def layer_by_hand__outside(x, w, b, *, mesh):
+def layer_by_hand__outside(a, w, b, *, mesh):
     """Bias and sigmoid where the product is an ordinary array again."""
     product = jax.shard_map(
         lambda p, q: lax.psum(p @ q, "x"), mesh=mesh, in_specs=(P("y", "x"), P("x")), out_specs=P("y")
-    )(x, w)
+    )(a, w)
     return jax.nn.sigmoid(product + b)
 
 
-def layer_by_hand__jit_outside(x, w, b, *, mesh):
+def layer_by_hand__jit_outside(a, w, b, *, mesh):
     @jax.jit
     @partial(jax.shard_map, mesh=mesh, in_specs=(P("y", "x"), P("x", None), P(None)), out_specs=P("y", None))
-    def layer(x, w, b):
-        logits = lax.psum(jnp.einsum("ij,jk->ik", x, w), ("x",)) + b
+    def layer(a, w, b):
+        logits = lax.psum(jnp.einsum("ij,jk->ik", a, w), ("x",)) + b
         return 1 / (1 + jnp.exp(-logits))
 
-    return layer(x, w, b)
+    return layer(a, w, b)
 
 
-def layer_constrained__before_the_bias(x, w, b, *, mesh):
+def layer_constrained__before_the_bias(a, w, b, *, mesh):
     cut = NamedSharding(mesh, P("y", "x"))
-    product = lax.with_sharding_constraint(x @ w, cut)
+    product = lax.with_sharding_constraint(a @ w, cut)
     return lax.with_sharding_constraint(jax.nn.sigmoid(product + b), cut)
 
 
-def layer_constrained__out_shardings(x, w, b, *, mesh):
-    return jax.jit(lambda x, w, b: jax.nn.sigmoid(x @ w + b), out_shardings=NamedSharding(mesh, P("y", "x")))(x, w, b)
+def layer_constrained__out_shardings(a, w, b, *, mesh):
+    return jax.jit(lambda a, w, b: jax.nn.sigmoid(a @ w + b), out_shardings=NamedSharding(mesh, P("y", "x")))(a, w, b)
 
 
 def beat_the_compiler__sorted_first(v, *, mesh):

@@ -1,4 +1,4 @@
 """The per-device view: blocks, specs, and types that say what varies.
 
-Its files, in the order of the text: `views`, `programs`, `varying`, `exchange`.
+Its files, in the order of the text: `programs`, `varying`, `views`, `exchange`.
 """

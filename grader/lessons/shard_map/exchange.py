@@ -1,4 +1,4 @@
-"""§ 11, a change of layout that is cheaper by hand than the compiler's."""
+"""§ 11, a resharding that is cheaper with explicit sends than the compiler's."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def _number(x: int, y: int) -> int:
 
 
 def _in_two_turns(block, row_half=lambda place, turn: (place + turn) % 2, number=_number):
-    """Every half block straight to where it belongs; a mistake puts another row half, or numbers devices otherwise."""
+    """Send each half block straight to where it belongs. A mistake writes it to another row half, or numbers the
+    devices differently."""
     height, breadth = block.shape[0], block.shape[1] // 2
     place = lax.axis_index("x")
     result = jnp.zeros((2 * height, breadth), block.dtype)
@@ -51,8 +52,9 @@ def _in_two_turns(block, row_half=lambda place, turn: (place + turn) % 2, number
 
 @beat_the_compiler.mistake
 def in_pairs_then_whole_blocks(v, *, mesh):
-    """That is the compiler's own way: halves are exchanged within pairs of devices, and then whole blocks move. Some
-    halves travel twice. Where does each half belong in the end, and who can send it there at once?"""
+    """The program does what the compiler does: halves are exchanged within pairs of devices, and then whole blocks are
+    sent. Some halves are sent twice. Where does each half belong in the end, and which device can send it there
+    directly?"""
 
     def body(block):
         paired = lax.all_to_all(block, "x", 1, 0, axis_index_groups=[[0, 1], [2, 3]], tiled=True)
@@ -64,8 +66,8 @@ def in_pairs_then_whole_blocks(v, *, mesh):
 
 @beat_the_compiler.mistake
 def whole_and_then_cut(v, *, mesh):
-    """Every device gathered the whole array, and kept one block of it. It needs two halves, and they are on two
-    devices: on which?"""
+    """Each device gathered the full array and kept one block of it. But it needs only two halves, and each is on one
+    device. Which two devices are they?"""
 
     def body(block):
         columns = lax.all_gather(block, "y", axis=1, tiled=True)
@@ -78,23 +80,24 @@ def whole_and_then_cut(v, *, mesh):
 
 @beat_the_compiler.mistake
 def put_in_the_order_of_turns(v, *, mesh):
-    """Every half arrives where it belongs, but on half of the devices the wrong one is above. Was what came first put
-    above what came second? How does a device know, from its own x and the turn, whose rows have come?"""
+    """Each half arrives on the right device, but on half of the devices the upper and the lower half are swapped: the
+    half that arrived first is above the other. How does a device know, from its own x and the step, whose rows it has
+    received?"""
     return device_map(lambda block: _in_two_turns(block, lambda place, turn: turn), mesh, BEFORE, AFTER)(v)
 
 
 @beat_the_compiler.mistake
 def numbered_down_the_columns(v, *, mesh):
-    """The pairs of a ppermute over ("x", "y") are numbers of devices, and the last axis counts fastest: device (x, y)
-    is number 2x + y. Here they were numbered as if x counted fastest."""
+    """The pairs number the devices as if x counted fastest. In a ppermute over ("x", "y"), the last axis counts
+    fastest. Which number does device (x, y) have?"""
     return device_map(lambda block: _in_two_turns(block, number=lambda x, y: x + 4 * y), mesh, BEFORE, AFTER)(v)
 
 
 @beat_the_compiler.mistake
 def all_send_the_same_half(v, *, mesh):
-    """Two devices send to the same one in the same turn, while others receive nothing; a ppermute brings each device
-    one block at most. Do all send their left half in one turn, and their right one in the other? Let one of the two
-    begin with its other half."""
+    """In each step, two devices send to the same device while others receive nothing, but a ppermute delivers at most
+    one block to each device. It looks as if all devices sent their left half in one step and their right half in the
+    other. Which devices have to start with their other half?"""
 
     def body(block):
         width = block.shape[1] // 2
@@ -113,13 +116,13 @@ def all_send_the_same_half(v, *, mesh):
 
 @beat_the_compiler.mistake
 def asked_for_the_new_layout(v, *, mesh):
-    """in_specs ask for the blocks as they should be laid out in the end, so the compiler moved them before your
-    function began, in its own way. Describe them as they are laid out, and move them yourself."""
+    """in_specs request the blocks with their final sharding, so the compiler moved them before your function started,
+    in its own way. Which in_specs describe the blocks as they are?"""
     return device_map(lambda block: block, mesh, AFTER, AFTER)(v)
 
 
 @beat_the_compiler.mistake
 def left_the_move_to_the_compiler(v, *, mesh):
-    """A constraint says where the blocks should be, and leaves to the compiler how they come there. It is the
-    compiler that you are to beat: who sends which half to whom?"""
+    """A constraint says how the result is sharded, and leaves it to the compiler how to get there. But that is the
+    program to beat. Which device sends which half to which other device?"""
     return lax.with_sharding_constraint(v + 0, NamedSharding(mesh, AFTER))

@@ -1,4 +1,4 @@
-"""Where a bias belongs when a product is added up over devices: after the sum, once; before it, once a device."""
+"""Where a bias belongs when a matmul is summed over devices: after the sum. Before it, it counts once a device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.draw.picture import COLOURS, OF_KIND, WRONG, Picture, inches_of, she
 from grader.draw.shapes import Point, block, lettered, red_frame
 
 CELL, HIGH, DOWN, TOP, APART = 0.66, 0.3, 0.44, 0.95, 0.55  # inches: a number; its height; a row; above; two panels
-BESIDE_ROWS = ("x · w", "", "", "", "sigmoid")  # what stands before each row
+BESIDE_ROWS = ("a · w", "", "", "", "sigmoid")  # what stands before each row
 RIGHT, EARLY = "psum, then the bias", "the bias, then psum"
 
 
@@ -44,12 +44,12 @@ class Biased:
 
 
 def bias_once(terms: jax.Array, bias: float, title: str = "") -> Picture:
-    """One entry of sigmoid(x · w + b), twice: its terms are added up, then the bias; and, in red, the other way round.
+    """One element of sigmoid(a · w + b), twice: its terms are summed, then the bias. And, in red, the other way around.
 
     Args:
-      terms: float[devices]; the term that each device has of x · w.
-      bias: b of this entry.
-      title: stands above the picture.
+      terms: float[devices]; the term that each device has of a · w.
+      bias: b of this element.
+      title: is above the picture.
 
     Example:
       >>> grader.draw.bias_once(np.float32([1, 2]), -3)

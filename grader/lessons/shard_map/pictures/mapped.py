@@ -1,4 +1,4 @@
-"""What shard_map does, in one picture: arrays are cut, every device runs the same function, blocks are put together.
+"""What shard_map does, in one picture: arrays are split, every device runs the same function, blocks are assembled.
 
 Drawn from a program's own text, which tells the specs of the shard_map that stands in it.
 """
@@ -28,7 +28,7 @@ GAP = 1.05  # inches for the arrows from the arrays to the devices, and from the
 
 
 def mapped(fn: Callable[..., Any], *args: Any, name: str = "f", title: str = "") -> Picture:
-    """A function with one shard_map in it: its arrays, what every device gets and gives, and the whole results.
+    """A function with one shard_map in it: its arrays, each device's arguments and results, and the full results.
 
     Args:
       fn: a function of arrays, with a shard_map in it.
@@ -83,12 +83,12 @@ def _drawn(
     right = middle + inside + GAP
     figure, ax = sheet(max(right + ARRAY + 0.1, inches_of([title]) + 0.2), TOP + tall + 0.12)
     lettered(ax, (0.05, 0.13), title, 10)
-    for left, arrays, spec, words in ((LEFT, gets, specs[0], "cut"), (right, gives, specs[1], "put together")):
+    for left, arrays, spec, words in ((LEFT, gets, specs[0], "split"), (right, gives, specs[1], "assembled")):
         high = (tall - (len(arrays) - 1) * APART) / len(arrays)
         for k, (array, one) in enumerate(zip(arrays, spec, strict=True)):
             _draw_array(ax, array, (left, TOP + k * (high + APART), ARRAY, high))
             if k == 0:
-                lettered(ax, (left + ARRAY / 2, TOP - 0.12), "whole", 8, ha="center", color=QUIET)
+                lettered(ax, (left + ARRAY / 2, TOP - 0.12), "full array", 8, ha="center", color=QUIET)
             start = left + ARRAY + 0.08 if left == LEFT else left - GAP + 0.1
             y = TOP + k * (high + APART) + high / 2
             arrow(ax, (start, y), (start + GAP - 0.2, y))
