@@ -90,7 +90,7 @@ def test_exercises_are_links_to_their_place_in_the_notebook(checked, tmp_path):
     (tmp_path / "07_matmul").mkdir()
     (tmp_path / "07_matmul" / "07_matmul.ipynb").touch()
     page = grader.progress()._repr_html_()
-    assert re.search(r'<a href="07_matmul/07_matmul.ipynb#cell-id=07-\d+">local_shapes</a>', page)
+    assert re.search(r'<a href="07_matmul/07_matmul.ipynb#cell-id=07-\d+">name_the_case</a>', page)
     assert 'aria-label="2 of 60 points"' in page
 
 

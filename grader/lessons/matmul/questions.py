@@ -1,4 +1,4 @@
-"""§ 1–5, 7, 9, 12: questions and plain functions, judged by doing the experiment."""
+"""§ 2, 10–12: questions and plain functions, judged by doing the experiment."""
 
 from __future__ import annotations
 
@@ -48,71 +48,71 @@ def _(draw):
 
 @block_matmul.mistake
 def multiplied_block_by_block(A, B):
-    """Each block of A was multiplied by the block of B in the same place, as entries are in `A * B`. In a
-    matrix product block C[i][k] is a *sum*: over which index does it run?"""
+    """Each block of A was multiplied by the block of B at the same position, as `A * B` does with elements. In a
+    matmul, block C[i][k] is a *sum*. Over which index does it run?"""
     return [[a @ b for a, b in zip(row, other, strict=True)] for row, other in zip(A, B, strict=True)]
 
 
 @block_matmul.mistake
 def multiplied_entry_by_entry(A, B):
-    """Inside the blocks `*` multiplies entry by entry. The product of two blocks is itself a matrix product."""
+    """Inside the blocks, `*` multiplied element by element. Which operator multiplies two blocks as matrices?"""
     return [[sum(a * B[j][k] for j, a in enumerate(row)) for k in range(len(B[0]))] for row in A]
 
 
 @block_matmul.mistake
 def swapped_indices_of_b(A, B):
-    """The blocks of B were taken as B[k][j]. C[i][k] adds up A[i][j] @ B[j][k]: the index summed over stands
-    last in A and first in B, exactly as for entries."""
+    """The blocks of B were taken as B[k][j]. In a matmul, the summed index comes last in A and first in B. Which block
+    of B goes with A[i][j] in C[i][k]?"""
     return [[sum(a @ B[k][j] for j, a in enumerate(row)) for k in range(len(B[0]))] for row in A]
 
 
 @block_matmul.mistake
 def rows_met_rows(A, B):
-    """Row i of the blocks of A met *row* k of those of B, block by block. C[i][k] takes row i of A and column k of B:
-    which index of B runs in the sum?"""
+    """Row i of the blocks of A was multiplied by *row* k of the blocks of B. C[i][k] needs row i of A and column k of
+    B. Which index of B runs in the sum?"""
     return [[sum(a @ b for a, b in zip(row, other, strict=False)) for other in B] for row in A]
 
 
 @block_matmul.mistake
 def kept_the_last_term(A, B):
-    """Each block is the last term of its sum. Were the others overwritten? Add them up."""
+    """Each block was the last term of its sum. Were the other terms overwritten, instead of added?"""
     return [[row[-1] @ B[-1][k] for k in range(len(B[0]))] for row in A]
 
 
 @block_matmul.mistake
 def multiplied_where_they_stand(A, B):
-    """Every block is a single product, of the blocks of A and B in its own row and column numbers. C[i][k] takes the
-    whole row i of A, and the whole column k of B: over which index does one add up?"""
+    """Every block was a single product, of the blocks of A and B in the same row and column. C[i][k] needs all of row i
+    of A and all of column k of B. Over which index does the sum run?"""
     return [[A[i][k] @ B[i][k] for k in range(len(B[0]))] for i in range(len(A))]
 
 
 @block_matmul.mistake
 def one_matrix(A, B):
-    """The numbers are right, in one matrix. What is asked for is cut into blocks as A and B are: a list of rows, each a
-    list of blocks. No device has all of A to put together."""
+    """The values are correct, but they were returned as one matrix. The exercise asks for blocks, as in A and B: a list
+    of rows, each a list of blocks. Which of the blocks is C[i][k]?"""
     return np.block(A) @ np.block(B)
 
 
 @block_matmul.mistake
 def two_blocks_always(A, B):
-    """Two rows of blocks, two columns, and two products in each sum: that is right of 2 × 2 blocks. How many rows of
-    blocks has A, how many columns has B, and how many blocks do they share?"""
+    """There were always two rows of blocks, two columns, and two terms in each sum. That is correct only for 2 × 2
+    blocks. How many rows of blocks does A have, how many columns does B have, and how many terms does each sum have?"""
     return [[A[i][0] @ B[0][k] + A[i][1] @ B[1][k] for k in range(2)] for i in range(2)]
 
 
-# Choosing by cost. Strategies and what they send per device, in bytes, by the ring algorithm.
+# Choosing by cost. Strategies, and the bytes that each device sends with the ring algorithm.
 
 STRATEGIES = {2: ("gather A", "reduce C"), 3: ("reduce C", "gather A and B"), 4: ("gather A", "gather B")}
 WANTED = ("C[I, K]", "C[I_X, K]", "C[I, K_X]")
 
 
 def _strategy_bytes(case, wanted, i, j, k, n, itemsize, reshard=True):
-    """What every strategy of the case sends per device, the way to the wanted layout included."""
+    """What each device sends with every strategy of the case, resharding to the wanted sharding included."""
     a, b, c = i * j * itemsize["A"], j * k * itemsize["B"], i * k * itemsize["C"]
     gather = {"gather A": ring_bytes("all_gather", a / n, n), "gather B": ring_bytes("all_gather", b / n, n)}
     gather["gather A and B"] = gather["gather A"] + gather["gather B"]
     reduce = ring_bytes("all_reduce" if wanted == WANTED[0] else "reduce_scatter", c, n)
-    # Where the product is in case 4, and what it costs to bring it to where it is wanted.
+    # The sharding that each gather leaves in case 4, from which C may have to be resharded.
     left = {"gather A": "C[I, K_X]", "gather B": "C[I_X, K]"} if case == 4 and reshard else {}
     return {
         s: reduce if s == "reduce C" else gather[s] + _moving(left.get(s, wanted), wanted, c, n)
@@ -135,7 +135,7 @@ cheapest = FunctionExercise("cheapest", points=4, reference=lambda **given: _lea
 
 @cheapest.cases
 def _(draw):
-    """Fifty instances at least, with a clear cheapest, that no mistake gets through, and no slip in a single place."""
+    """At least fifty instances with a clear cheapest, so that every mistake fails, and every slip in a single place."""
     drawn, slipping = [], [*(m.wrong for m in cheapest.mistakes), *_slips()]
     while len(drawn) < 50 or slipping:
         given = _instance(draw)
@@ -161,7 +161,7 @@ def _instance(draw):
 
 
 def _slips():
-    """What is counted otherwise in one case and for one wanted layout, and rightly everywhere else."""
+    """Answers that count wrongly in one case and for one wanted sharding, and correctly everywhere else."""
     for wanted, leaves_it, other in ((WANTED[2], "gather A", "gather B"), (WANTED[1], "gather B", "gather A")):
         yield functools.partial(_slip, (4, wanted), lambda costs, way, s=leaves_it: costs | {s: costs[s] + way})
         yield functools.partial(_slip, (4, wanted), lambda costs, way, s=other: costs | {s: costs[s] - way})
@@ -173,7 +173,7 @@ def _slips():
 
 
 def _slip(where, otherwise, **given):
-    """The cheapest, if in this case and for this layout the costs are `otherwise`."""
+    """The cheapest, if the costs in this case and for this sharding are `otherwise`."""
     costs = _strategy_bytes(**given)
     if (given["case"], given["wanted"]) == where:
         costs = otherwise(costs, _exchanged(given["i"] * given["k"] * given["itemsize"]["C"], given["n"]))
@@ -181,7 +181,7 @@ def _slip(where, otherwise, **given):
 
 
 def _with_moves(given, exchanged):
-    """The cheapest, where from one cut of C to the other so many bytes are counted."""
+    """The cheapest, if resharding C from one dimension to the other sends so many bytes."""
     costs, c, n = _strategy_bytes(**given), given["i"] * given["k"] * given["itemsize"]["C"], given["n"]
     other = {WANTED[1]: "gather A", WANTED[2]: "gather B"}.get(given["wanted"]) if given["case"] == 4 else None
     return _least({s: cost + exchanged(c, n) - _exchanged(c, n) if s == other else cost for s, cost in costs.items()})
@@ -197,22 +197,21 @@ def _with(given, **changed):
 
 @cheapest.mistake
 def forgot_the_dtypes(**given):
-    """The strategies were compared by entries. Entries of A, B and C take different numbers of bytes here:
-    `itemsize` says how many."""
+    """The strategies were compared by elements. Here, elements of A, B, and C have different sizes. Where does
+    `itemsize` belong?"""
     return _with(given, itemsize=dict.fromkeys("ABC", 1))
 
 
 @cheapest.mistake
 def forgot_the_outputs_own_way(**given):
-    """In case 4 the product comes out cut along the dimension of the operand that was not gathered. If it is
-    wanted otherwise, bringing it there sends bytes too: an all-gather, or an all-to-all."""
+    """In case 4, the cost of resharding C was missing. C keeps the sharding of the operand that was not gathered. Which
+    collective brings it to the wanted sharding, if that is another one?"""
     return _with(given, reshard=False)
 
 
 @cheapest.mistake
 def counted_local_shards(**given):
-    """An all-gather was counted as the bytes of one block. Each device passes on every block but one: n - 1 of
-    them."""
+    """An all-gather was counted as the bytes of one block. How many of the n blocks does each device send?"""
     costs = _strategy_bytes(**given)
     n = given["n"]
     return _least({s: c / (n - 1) if "gather" in s else c for s, c in costs.items()})
@@ -220,8 +219,8 @@ def counted_local_shards(**given):
 
 @cheapest.mistake
 def all_reduce_counted_once(**given):
-    """An all-reduce was counted like a reduce-scatter. It is a reduce-scatter followed by an all-gather: twice
-    the bytes."""
+    """An all-reduce was counted like a reduce-scatter. It is a reduce-scatter followed by an all-gather. How many bytes
+    does it send?"""
     costs = _strategy_bytes(**given)
     whole = given["wanted"] == WANTED[0]
     return _least({s: c / 2 if s == "reduce C" and whole else c for s, c in costs.items()})
@@ -229,8 +228,8 @@ def all_reduce_counted_once(**given):
 
 @cheapest.mistake
 def always_all_reduce(**given):
-    """The partial sums were counted as an all-reduce though each device keeps only a share of C. Which
-    collective adds up and deals out in one go, and what does it send?"""
+    """The sum was counted as an all-reduce, although each device keeps only its shard of C. Which collective sums and
+    scatters in one step, and what does it send?"""
     costs = _strategy_bytes(**given)
     share = given["wanted"] != WANTED[0]
     return _least({s: 2 * c if s == "reduce C" and share else c for s, c in costs.items()})
@@ -238,28 +237,28 @@ def always_all_reduce(**given):
 
 @cheapest.mistake
 def sent_its_own_piece_too(**given):
-    """The all-to-all was counted as all that a device holds of C. One of the n pieces of that is its own, and stays:
-    how much of it travels?"""
+    """The all-to-all was counted as everything that a device holds of C. One of its n pieces stays on the device. What
+    fraction does it send?"""
     return _with_moves(given, lambda c, n: c / n)
 
 
 @cheapest.mistake
 def sent_a_single_piece(**given):
-    """The all-to-all was counted as one of the n pieces into which a device cuts what it holds of C. Only its own
-    stays: how many travel?"""
+    """The all-to-all was counted as one of the n pieces of a device's block of C. Only its own piece stays on the
+    device. How many does it send?"""
     return _with_moves(given, lambda c, n: c / n**2)
 
 
 @cheapest.mistake
 def exchanged_as_much_as_a_gather(**given):
-    """From one cut to the other was counted like an all-gather. In an all-to-all a device sends no more than what it
-    holds, a piece to each: how much is that of C?"""
+    """The all-to-all was counted like an all-gather. In an all-to-all, a device sends each other device one piece of
+    its block. Which fraction of C is that?"""
     return _with_moves(given, lambda c, n: (n - 1) / n * c)
 
 
 @cheapest.mistake
 def gathered_a_alone_in_case_3(**given):
-    """In case 3 one gather was counted where there are two: A and B are both cut. What do the two of them send
+    """In case 3, only one gather was counted. Both A and B are sharded along J. What do the two gathers send
     together?"""
     costs = _strategy_bytes(**given)
     if given["case"] == 3:
@@ -270,24 +269,23 @@ def gathered_a_alone_in_case_3(**given):
 
 @cheapest.mistake
 def sent_n_minus_one_times_c(**given):
-    """To add C up was counted as n - 1 times all of it, and twice that for an all-reduce. On a ring parts of C travel,
-    and are added on the way: which part of C does a device send in a reduce-scatter?"""
+    """The sum of C was counted as if each device sent all of it n - 1 times. On a ring, a device sends one block at a
+    time, and the sums are computed on the way. What fraction of C is a block?"""
     costs, n = _strategy_bytes(**given), given["n"]
     return _least({s: n * c if s == "reduce C" else c for s, c in costs.items()})
 
 
 @cheapest.mistake
 def counted_what_is_computed(**given):
-    """The work was compared, or nothing at all, and not what travels: the answer never depends on the bytes per entry,
-    or on J. Which arrays are sent, and how large are they?"""
+    """The answer never depended on J or on the bytes per element, as if the FLOPs decided. Which arrays are sent, and
+    how many bytes do they have?"""
     return {2: "reduce C", 3: "reduce C", 4: "gather A" if given["i"] > given["k"] else "gather B"}[given["case"]]
 
 
 @cheapest.mistake
 def exchanged_what_the_gathers_leave(**given):
-    """In case 4 the two gathers were taken for each other in what they leave: the way to the wanted layout is counted
-    where none is needed, and not where one is. Which operand is still cut after A was gathered, and along which
-    dimension of C?"""
+    """In case 4, the results of the two gathers were swapped: resharding was counted when it isn't needed, and not when
+    it is. If A is gathered, along which dimension is C still sharded?"""
     other = {WANTED[1]: WANTED[2], WANTED[2]: WANTED[1]} if given["case"] == 4 else {}
     return _with(given, wanted=other.get(given["wanted"], given["wanted"]))
 
@@ -305,7 +303,8 @@ def _local_shape(notation):
 
 
 LOCAL_SHAPES_ASKS = {
-    "": "Take each dimension by itself: which axes stand under its letter, and into how many parts do they cut it?",
+    "": "Take each dimension by itself. Which axes are written below its letter, and into how many blocks do they "
+    "split it?",
 }
 local_shapes = TableExercise("local_shapes", points=2, reference=_local_shape, questions=LOCAL_SHAPES_ASKS)
 local_shapes.rows(LOCAL, MESH, argument="notation")
@@ -318,40 +317,41 @@ def _divided(notation, how):
 
 @local_shapes.mistake
 def divided_by_all_devices(notation):
-    """A marked dimension is an eighth of its length here. An axis cuts it only into as many parts as there are devices
-    *along it*."""
+    """A marked dimension was divided by 8, the number of all devices. An axis splits it into as many blocks as there
+    are devices *along that axis*. How many are there?"""
     return _divided(notation, lambda axes: 8 if axes else 1)
 
 
 @local_shapes.mistake
 def divided_the_other_dimension(notation):
-    """The other dimension was divided. The letter below a dimension says that *this* dimension is cut."""
+    """The other dimension was divided. A letter below a dimension means that *this* dimension is sharded. Which
+    dimension has the letter here?"""
     i, j = (LENGTHS[d] for d in parse(notation).dims)
     by_i, by_j = (int(np.prod([MESH[a] for a in axes])) for axes in parse(notation).axes)
-    return None if by_i > 1 and by_j > 1 else (i // by_j, j // by_i)  # where both are cut, the axes changed places
+    return None if by_i > 1 and by_j > 1 else (i // by_j, j // by_i)  # if both are sharded, the axes were swapped
 
 
 @local_shapes.mistake
 def took_the_whole(notation):
-    """That is the shape of the whole array. How much of a cut dimension is on one device?"""
+    """That is the shape of the full array. How much of a sharded dimension does one device hold?"""
     return tuple(LENGTHS[d] for d in parse(notation).dims)
 
 
 @local_shapes.mistake
 def swapped_the_axes_sizes(notation):
-    """A dimension is cut into as many parts as the *other* axis has devices. Which axis is written under I, which under
-    J, and how many devices has each: X 4, Y 2?"""
+    """Each dimension was divided by the size of the *other* axis. Axis X has 4 devices, and Y has 2. Which of them is
+    written below I, and which below J?"""
     return _divided(notation, lambda axes: int(np.prod([{"x": 2, "y": 4}[a] for a in axes])))
 
 
 @local_shapes.mistake
 def counted_only_the_first_axis(notation):
-    """Two letters below one dimension cut it along both axes: into as many parts as the product of their
-    sizes."""
+    """The dimension was divided by the size of only one axis. Two letters below a dimension split it over both axes.
+    Into how many blocks?"""
     return _divided(notation, lambda axes: MESH[axes[0]] if axes else 1)
 
 
-# Which case is it? Found out by letting every device multiply what it holds.
+# Which case is it? Every device multiplies its own blocks, and the results tell.
 
 CASES = (
     "A[I, J] · B[J_Y, K]",
@@ -384,8 +384,8 @@ def _which_case(product):
 
 
 NAME_THE_CASE_ASKS = {
-    "": "Is J whole in both operands? If it is, do I and K want the same axis? If it is not, is it cut "
-    "in one of them, or in both over the same axis?",
+    "": "Is J complete in both operands? If it is, do I and K want the same axis? If it isn't, is it sharded in one "
+    "of them, or in both over the same axis?",
 }
 name_the_case = TableExercise("name_the_case", points=3, reference=_which_case, questions=NAME_THE_CASE_ASKS)
 name_the_case.rows(CASES, MESH, argument="product")
@@ -393,40 +393,40 @@ name_the_case.rows(CASES, MESH, argument="product")
 
 @name_the_case.mistake
 def called_it_case_1(product):
-    """In case 1 every device multiplies what it holds, and the products are all of C. Here something is
-    missing: look at the dimension J first, then at the axes of I and K."""
+    """In case 1, every device multiplies its own blocks, and together they compute all of C. Here, something is
+    missing. Is J complete in both operands, and do I and K have different axes?"""
     return 1
 
 
 @name_the_case.mistake
 def called_it_case_2(product):
-    """In case 2 the blocks of A and B cover *different* parts of J on some device, so they cannot be multiplied
-    as they are. Here they can. Is what comes out a part of a sum, or a block of C?"""
+    """In case 2, the blocks of A and B cover *different* parts of J on some device, so it can't multiply them. Here it
+    can. Is the result a partial sum, or a block of C?"""
     return 2
 
 
 @name_the_case.mistake
 def called_it_case_3(product):
-    """In case 3 J is cut the *same* way in both operands, over the same axis, so that each device has one part
-    of the sum. Compare the letters below J in A and in B."""
+    """In case 3, J is sharded the *same* way in both operands, over the same axis, so each device computes a partial
+    sum. Do the letters below J in A and in B agree here?"""
     return 3
 
 
 @name_the_case.mistake
 def called_it_case_4(product):
-    """In case 4 J is whole and the *same* axis cuts I and K, so that only the diagonal blocks come out. Does one
-    axis stand below both I and K here?"""
+    """In case 4, J is complete in both operands, and the *same* axis is below I and K, so devices compute only the
+    diagonal blocks. Is one axis written below both I and K here?"""
     return 4
 
 
-# Case 1: which layout comes out by itself?
+# Case 1: which sharding does the result have, if nothing is sent?
 
 NO_COMMUNICATION = ("A[I, J] · B[J, K]", "A[I_X, J] · B[J, K]", "A[I, J] · B[J, K_Y]", "A[I_X, J] · B[J, K_Y]")
 OUTPUTS = tuple(f"C[{i}, {k}]" for i in ("I", "I_X", "I_Y") for k in ("K", "K_X", "K_Y") if i[1:] != k[1:] or i == "I")
 
 
 def _comes_out(product):
-    """The layout in which every device's product is the block it should hold."""
+    """The sharding for which every device's product is the block that it should hold."""
     a, b = _held(product)
     whole = [np.zeros((16, 32)), np.zeros((32, 24))]
     for array, held in zip(whole, (a, b), strict=True):
@@ -446,8 +446,8 @@ def _all_equal(some, others):
 
 
 CASE1_OUT_ASKS = {
-    "": "Each dimension of C comes from A or from B, and is cut there or not. Write C with its letters, "
-    "and under each the axis that cuts it.",
+    "": "Each dimension of C comes from A or from B. Is it sharded there? Write C with its letters, each with the "
+    "axis over which it is sharded.",
 }
 case1_out = TableExercise("case1_out", points=2, reference=_comes_out, questions=CASE1_OUT_ASKS)
 case1_out.rows(NO_COMMUNICATION, MESH, argument="product")
@@ -455,39 +455,39 @@ case1_out.rows(NO_COMMUNICATION, MESH, argument="product")
 
 @case1_out.mistake
 def thought_it_came_out_whole(product):
-    """With some rows of A a device can compute only those rows of C, with some columns of B only those columns. Which
-    part of C does each device end up with, if nothing is sent?"""
+    """The answer was all of C. A device with some rows of A can compute only those rows of C, and with some columns of
+    B only those columns. Which part of C does each device end up with, if nothing is sent?"""
     return "C[I, K]"
 
 
 @case1_out.mistake
 def lost_the_columns(product):
-    """The rows are right. But a device with some columns of B gets only those columns of C."""
+    """The rows are correct, but the columns aren't. Which columns of C can a device with some columns of B compute?"""
     return _comes_out(product).replace("K_Y", "K")
 
 
 @case1_out.mistake
 def lost_the_rows(product):
-    """The columns are right. But a device with some rows of A gets only those rows of C."""
+    """The columns are correct, but the rows aren't. Which rows of C can a device with some rows of A compute?"""
     return _comes_out(product).replace("I_X", "I")
 
 
 @case1_out.mistake
 def swapped_the_output_axes(product):
-    """The axes were swapped: I keeps the axis it has in A, K the one it has in B."""
+    """The two axes were swapped. I keeps its axis from A, and K keeps its axis from B. Which axes are those?"""
     return "C[I_Y, K_X]" if product == "A[I_X, J] · B[J, K_Y]" else None
 
 
 @case1_out.mistake
 def cut_the_other_dimension_of_c(product):
-    """The right axis, below the other letter. Which dimension of A, or of B, does this axis cut: is that I, or K?"""
+    """The axis is correct, but it is below the other letter. Which dimension of A or B is sharded over it, I or K?"""
     return {"A[I_X, J] · B[J, K]": "C[I, K_X]", "A[I, J] · B[J, K_Y]": "C[I_Y, K]"}.get(product)
 
 
 @case1_out.mistake
 def cut_the_rows_over_both_axes(product):
-    """That is a block for each of the eight devices, and a block has whole rows of C. Which columns of C can a device
-    compute that holds some columns of B?"""
+    """That would be one block for each of the eight devices, with complete rows of C. Which columns of C can a device
+    with some columns of B compute?"""
     return "C[I_XY, K]" if product == "A[I_X, J] · B[J, K_Y]" else None
 
 
@@ -510,10 +510,10 @@ def _bytes_sent(collective):
 
 
 BYTES_SENT_ASKS = {
-    "gather": "How many bytes has the whole array that is gathered? Of its n parts a device sends on all but one.",
-    "all_reduce": "How many bytes has C? An all_reduce is a reduce_scatter and an all_gather of C: what does each "
-    "of them send?",
-    "scatter": "How many bytes has C? Of its n parts a device sends all but one.",
+    "gather": "How many bytes does the full array have? A device sends all of its n blocks except one.",
+    "all_reduce": "How many bytes does C have? An all-reduce is a reduce-scatter and an all-gather of C. What do both "
+    "send?",
+    "scatter": "How many bytes does C have? A device sends all of its n blocks except one.",
 }
 bytes_sent = TableExercise("bytes_sent", points=2, reference=_bytes_sent, questions=BYTES_SENT_ASKS)
 bytes_sent.rows(SENT, {"x": 4}, argument="collective")
@@ -521,68 +521,67 @@ bytes_sent.rows(SENT, {"x": 4}, argument="collective")
 
 @bytes_sent.stands_for
 def _of_the_blocks(value, collective):
-    """How many parts, each a device's, a number of bytes is."""
+    """How many devices' shards a number of bytes is."""
     whole = 4 * math.prod(LENGTHS[d] for d in SENT[collective][1])
     if not isinstance(value, (int, float)) or value not in range(whole // 4, 8 * whole, whole // 4):
         return ""
     count, name = int(value) // (whole // 4), collective.split()[2][0]
-    return (
-        f"That is as much as {count} quarter{'s' * (count > 1)} of {name}. How many does a device send, one in a step?"
-    )
+    return f"That is {count} quarter{'s' * (count > 1)} of {name}. How many does a device send, one in each step?"
 
 
 @bytes_sent.mistake
 def divided_the_share_again(collective):
-    """V is the array that goes in, whole on every device, and not the share with which a reduce_scatter ends. Or did
-    you count entries where bytes are asked for? With four devices and four bytes each, both give this."""
+    """The number is a quarter of the correct one. Were the bytes of a shard counted instead of the array that goes in,
+    or elements instead of bytes?"""
     return None if collective.startswith("all_gather") else _bytes_sent(collective) // 4
 
 
 @bytes_sent.mistake
 def counted_entries(collective):
-    """That is a quarter of what is due. Were entries counted (a float32 takes four bytes), or was a block taken for the
-    whole array, V, once more divided by the four devices?"""
+    """The number is a quarter of the correct one. Were elements counted instead of bytes (a float32 has four), or was a
+    block taken for the full array?"""
     return _bytes_sent(collective) // 4
 
 
 @bytes_sent.mistake
 def counted_the_whole_array(collective):
-    """Those are the bytes of the whole array. What a device already holds need not be sent to it: of n blocks,
-    n - 1 go round, and once more in the second half of an all_reduce."""
+    """Those are the bytes of the full array. A device already has one of the n blocks, so n - 1 are sent, and twice
+    that in an all-reduce. What fraction of the array is that?"""
     return 4 * int(np.prod([LENGTHS[d] for d in SENT[collective][1]]))
 
 
 @bytes_sent.mistake
 def counted_one_block(collective):
-    """Those are the bytes of one block. On a ring a device sends one in every step: how many steps are there?"""
+    """Those are the bytes of one block. On a ring, a device sends one block in every step. How many steps are there?"""
     return int(np.prod([LENGTHS[d] for d in SENT[collective][1]]))
 
 
 @bytes_sent.mistake
 def counted_one_way(collective):
-    """That is what a reduce_scatter sends. An all_reduce is a reduce_scatter, and then an all_gather."""
+    """That is what a reduce-scatter sends. What else does an all-reduce do, and how much does that send?"""
     return _bytes_sent("reduce_scatter of C[I, K]") if collective.startswith("all_reduce") else None
 
 
 @bytes_sent.mistake
 def sent_all_of_it_to_each(collective):
-    """That is n - 1 times all of C: as if each device sent its whole matrix to every other one. On a ring it sends
-    parts, each to its neighbour, and they are added up on the way. How large is a part?"""
+    """That is n - 1 times all of C, as if each device sent its full matrix to every other device. On a ring, it sends
+    blocks to its neighbor, and the sums are computed on the way. How large is a block?"""
     whole = 4 * int(np.prod([LENGTHS[d] for d in SENT[collective][1]]))
     return None if collective.startswith("all_gather") else 3 * whole
 
 
 @bytes_sent.mistake
 def counted_both_ways(collective):
-    """That is what an all_reduce sends. A reduce_scatter stops half-way: every device keeps only its share."""
+    """That is what an all-reduce sends. After a reduce-scatter, every device has only its shard of the sum. Which half
+    of the all-reduce is missing then?"""
     return _bytes_sent("all_reduce of C[I, K]") if collective.startswith("reduce_scatter") else None
 
 
-# Published mistakes: sentences that stand, or stood, in well-known tutorials. What is true instead?
+# Published mistakes: sentences from well-known tutorials. What is true instead?
 
 
 def _gathered():
-    """Of A[I, J_X] · B[J, K]: the operand that lacks a part of J."""
+    """The operand of A[I, J_X] · B[J, K] that lacks part of J."""
     a, b = _held("A[I, J_X] · B[J, K]")
     lacking = [name for name, held, dim in (("A", a, 1), ("B", b, 0)) if held.indices[0][dim].stop < 32]
     return " and ".join(lacking)
@@ -629,11 +628,11 @@ CLAIMS = {
 }
 
 FIND_THE_MISTAKE_ASKS = {
-    "gathered": "Take the operands one by one: has a device all of J of this one, or a part?",
-    "replicated": "Make the array, and count `x.sharding.device_set`.",
-    "axis_name": "Make the call without a `try` around it: what comes of it?",
-    "who_holds": "Make the array, and print `x.sharding.devices_indices_map(x.shape)`: whose columns are 2:4?",
-    "computable": "Draw C as four blocks. For which of them has device 0 the rows of A, and the columns of B?",
+    "gathered": "Take the operands one by one. Does a device have all of J, or only part of it?",
+    "replicated": "Make the array. How many devices are in `x.sharding.device_set`?",
+    "axis_name": "What happens if you make the call without a `try` around it?",
+    "who_holds": "Make the array and print `x.sharding.devices_indices_map(x.shape)`. Which devices have columns 2:4?",
+    "computable": "Draw C as four blocks. For which of them does device 0 have the rows of A and the columns of B?",
 }
 
 
@@ -664,45 +663,44 @@ def _published(claim, wrong):
 
 @find_the_mistake.mistake
 def gathered_what_was_whole(claim):
-    """B is whole on every device already. Which operand has only a part of J?"""
+    """The answer was B, but every device already has all of B. Which operand has only part of J?"""
     return _published(claim, "gathered")
 
 
 @find_the_mistake.mistake
 def took_fresh_for_replicated(claim):
-    """`jnp.ones` puts an array on one device. It is *uncommitted*, so JAX may copy it to the others when it is
-    needed there: count `x.sharding.device_set`."""
+    """`jnp.ones` makes an array on one device. It is *uncommitted*, so JAX may copy it to other devices when they need
+    it. What does `len(x.sharding.device_set)` say?"""
     return _published(claim, "replicated")
 
 
 @find_the_mistake.mistake
 def took_x_for_x(claim):
-    """Axis names are plain text: 'X' is not 'x'. Run it, without a `try` around it that hides what happens."""
+    """The answer was a gather, but 'X' is not 'x', because axis names are plain text. What happens if you run it
+    without a `try` that hides the error?"""
     return _published(claim, "axis_name")
 
 
 @find_the_mistake.mistake
 def counted_devices_along_y(claim):
-    """On a 2 × 2 mesh devices 0 and 1 differ only along y, and A[I, J_X] is not cut over y: they hold the same
-    columns. Print `x.sharding.devices_indices_map(x.shape)`."""
+    """On a 2 × 2 mesh, devices 0 and 1 differ only along y, and A[I, J_X] isn't sharded over y, so they hold the same
+    columns. What does `x.sharding.devices_indices_map(x.shape)` say?"""
     return _published(claim, "who_holds")
 
 
 @find_the_mistake.mistake
 def saw_no_product(claim):
-    """Device 0 holds whole rows of A and whole columns of B: that is enough for the block of C where they cross.
-    It is the *other* blocks that it cannot compute."""
+    """Device 0 has complete rows of A and complete columns of B. For which block of C is that enough?"""
     return _published(claim, "computable")
 
 
 @find_the_mistake.mistake
 def saw_every_product(claim):
-    """For a block of C a device needs its rows of A *and* its columns of B. Which columns of B does device 0
-    hold?"""
+    """For a block of C, a device needs its rows of A *and* its columns of B. Which columns of B does device 0 hold?"""
     return "C[0:2, 0:4]" if claim == "computable" else None
 
 
 @find_the_mistake.mistake
 def gathered_both_operands(claim):
-    """B is whole on every device already: gathering it again brings nothing."""
+    """The answer was both, but every device already has all of B. Which operand has only part of J?"""
     return "A and B" if claim == "gathered" else None

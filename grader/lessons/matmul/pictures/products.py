@@ -21,7 +21,7 @@ FIRST, SECOND, MADE = COLOURS[0], COLOURS[2], COLOURS[1]
 
 @dataclass(frozen=True)
 class Share:
-    """What one device has of A and B, both of `length` rows and columns, and which part of C it is to hold."""
+    """What one device has of A and B, both of `length` rows and columns, and which part of C it should hold."""
 
     length: int
     a: Bounds
@@ -42,31 +42,31 @@ class Share:
     def lacks(self) -> str:
         """What it must be sent."""
         if self.makes is None:
-            return "the other parts of J"
+            return "the rest of J"
         if not self.finished:
-            return "the other terms"
+            return "the other partial sums"
         return "nothing" if self.makes == self.wanted else "the other blocks of C"
 
     def __str__(self) -> str:
-        term = "" if self.finished else ", a term of it"
+        term = "" if self.finished else ", a partial sum"
         made = "no block of C" if self.makes is None else f"C{region(self.makes)}{term}"
         has = f"has A{region(self.a)} and B{region(self.b)}"
-        return f"{has}, makes {made}, is to hold C{region(self.wanted)}, lacks {self.lacks}"
+        return f"{has}, computes {made}, should hold C{region(self.wanted)}, lacks {self.lacks}"
 
 
 def matmul_cases(rows: Mapping[str, Sequence[P]], mesh: Mapping[str, int], device: int, title: str = "") -> Picture:
-    """For each product the blocks of one device: what it has, what it makes, and (in dashes) what it is to hold.
+    """For each product the blocks of one device: what it has, what it computes, and (in dashes) what it should hold.
 
     Args:
       rows: name → the specs of A, B and C.
       mesh: axis names to sizes.
       device: which one.
-      title: stands above the picture.
+      title: is written above the picture.
 
     Example:
       >>> grader.draw.matmul_cases({"1": (P("x"), P(), P("x"))}, {"x": 2}, device=1)
       device 1, of matrices 4 × 4
-        1: has A[2:4, 0:4] and B[0:4, 0:4], makes C[2:4, 0:4], is to hold C[2:4, 0:4], lacks nothing
+        1: has A[2:4, 0:4] and B[0:4, 0:4], computes C[2:4, 0:4], should hold C[2:4, 0:4], lacks nothing
     """
     length = 2 * math.prod(mesh.values())
     shares = {
@@ -82,7 +82,7 @@ def matmul_cases(rows: Mapping[str, Sequence[P]], mesh: Mapping[str, int], devic
     figure, ax = sheet(
         columns[2] + SIDE + 0.25 + inches_of([s.lacks for s in shares.values()]), TOP + len(shares) * (SIDE + APART)
     )
-    lettered(ax, (0.05, 0.13), title or f"what device {device} has, makes (of C), and is to hold (dashed)", 10)
+    lettered(ax, (0.05, 0.13), title or f"what device {device} has, computes of C, and should hold (dashed)", 10)
     for k, (name, share) in enumerate(shares.items()):
         y = TOP + k * (SIDE + APART)
         lettered(ax, (left - 0.15, y + SIDE / 2), name, 9, ha="right")
@@ -91,7 +91,7 @@ def matmul_cases(rows: Mapping[str, Sequence[P]], mesh: Mapping[str, int], devic
         _draw_part(ax, share, share.a, (columns[0], y), FIRST, "A")
         _draw_part(ax, share, share.b, (columns[1], y), SECOND, "B")
         if share.makes:
-            _draw_part(ax, share, share.makes, (columns[2], y), MADE, "A·B" if share.finished else "a term")
+            _draw_part(ax, share, share.makes, (columns[2], y), MADE, "A·B" if share.finished else "partial sum")
         _draw_wanted(ax, share, (columns[2], y))
         for x, sign in zip(columns[1:], "·=", strict=True):
             lettered(ax, (x - GAP / 2 - 0.04, y + SIDE / 2), sign, 26 if sign == "·" else 16, ha="center")
@@ -115,7 +115,7 @@ def _place(share: Share, part: Bounds, corner: tuple[float, float]) -> Box:
 def _draw_part(ax: Axes, share: Share, part: Bounds, corner: tuple[float, float], colour: str, words: str) -> None:
     box = _place(share, part, corner)
     block(ax, box, colour, words if min(box[2:]) > 0.2 and box[2] > inches_of([words], 0.07) else "", size=8)
-    if words == "a term":
+    if words == "partial sum":
         unit = SIDE / share.length
         ax.vlines(
             [box[0] + k * unit for k in range(1, part[1][1] - part[1][0])],

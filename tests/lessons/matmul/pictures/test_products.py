@@ -9,13 +9,13 @@ from grader.draw.picture import WRONG
 
 MESH = {"x": 2, "y": 2}
 CASES = {
-    "1": ((P("x"), P(None, "y"), P("x", "y")), "makes C[4:8, 4:8], is to hold C[4:8, 4:8], lacks nothing"),
-    "2": ((P(None, "x"), P(), P()), "makes no block of C, is to hold C[0:8, 0:8], lacks the other parts of J"),
+    "1": ((P("x"), P(None, "y"), P("x", "y")), "computes C[4:8, 4:8], should hold C[4:8, 4:8], lacks nothing"),
+    "2": ((P(None, "x"), P(), P()), "computes no block of C, should hold C[0:8, 0:8], lacks the rest of J"),
     "3": (
         (P(None, "x"), P("x"), P()),
-        "makes C[0:8, 0:8], a term of it, is to hold C[0:8, 0:8], lacks the other terms",
+        "computes C[0:8, 0:8], a partial sum, should hold C[0:8, 0:8], lacks the other partial sums",
     ),
-    "4": ((P("x"), P(None, "x"), P("x")), "makes C[4:8, 4:8], is to hold C[4:8, 0:8], lacks the other blocks of C"),
+    "4": ((P("x"), P(None, "x"), P("x")), "computes C[4:8, 4:8], should hold C[4:8, 0:8], lacks the other blocks of C"),
 }
 
 
