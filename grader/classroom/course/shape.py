@@ -21,7 +21,6 @@ NOT_YET = (
     "02_shardings",
     "03_placement",
     "04_automatic",
-    "06_collectives",
     "07_matmul",
     "08_rings",
     "09_cost",
