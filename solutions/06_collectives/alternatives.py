@@ -112,22 +112,22 @@ def sum_and_split__untiled(parts, *, mesh):
     return go(parts)
 
 
-def reshard_rows_to_cols__untiled(x, *, mesh):
+def reshard_rows_to_cols__untiled(a, *, mesh):
     @manual(mesh, P("x"), P(None, "x"))
     def go(rows):
         n = mesh.shape["x"]
         pieces = rows.reshape(rows.shape[0], n, -1)
         return lax.all_to_all(pieces, "x", split_axis=1, concat_axis=0).reshape(rows.shape[0] * n, -1)
 
-    return go(x)
+    return go(a)
 
 
-def distributed_transpose__turned_first(x, *, mesh):
+def distributed_transpose__turned_first(a, *, mesh):
     @manual(mesh, P("x", None), P("x", None))
     def go(rows):
         return lax.all_to_all(rows.T, "x", split_axis=0, concat_axis=1, tiled=True)
 
-    return go(x)
+    return go(a)
 
 
 def psum_by_two__columns(parts, w, *, mesh):
@@ -164,96 +164,96 @@ def global_argmax__only_candidates(v, *, mesh):
     return go(v)
 
 
-def global_logsumexp__of_logsumexps(x, *, mesh):
+def global_logsumexp__of_logsumexps(a, *, mesh):
     """Each device's own logsumexp first: the same formula once more, on one number a row."""
 
     @manual(mesh, P(None, "x"), P())
-    def go(x):
-        mine = jax.nn.logsumexp(x, axis=1)
+    def go(a):
+        mine = jax.nn.logsumexp(a, axis=1)
         largest = lax.pmax(mine, "x")
         return jnp.log(lax.psum(jnp.exp(mine - largest), "x")) + largest
 
-    return go(x)
+    return go(a)
 
 
-def safe_softmax__by_logsumexp(x, *, mesh):
+def safe_softmax__by_logsumexp(a, *, mesh):
     @manual(mesh, P(None, "x"), P(None, "x"))
-    def go(x):
-        largest = lax.pmax(jnp.max(x, axis=1), "x")[:, None]
-        total = lax.psum(jnp.exp(x - largest).sum(1), "x")[:, None]
-        return jnp.exp((x - largest) - jnp.log(total))
+    def go(a):
+        largest = lax.pmax(jnp.max(a, axis=1), "x")[:, None]
+        total = lax.psum(jnp.exp(a - largest).sum(1), "x")[:, None]
+        return jnp.exp((a - largest) - jnp.log(total))
 
-    return go(x)
+    return go(a)
 
 
-def safe_softmax__shared_share(x, *, mesh):
+def safe_softmax__shared_share(a, *, mesh):
     """Each device's softmax, scaled by its share of the whole."""
 
     @manual(mesh, P(None, "x"), P(None, "x"), check_vma=False)
-    def go(x):
-        mine = jax.nn.logsumexp(x, axis=1, keepdims=True)
+    def go(a):
+        mine = jax.nn.logsumexp(a, axis=1, keepdims=True)
         weight = jnp.exp(mine - lax.pmax(mine, "x"))
-        return jax.nn.softmax(x, axis=1) * weight / lax.psum(weight, "x")
+        return jax.nn.softmax(a, axis=1) * weight / lax.psum(weight, "x")
 
-    return go(x)
+    return go(a)
 
 
-def logsumexp_gradient__inside(x, *, mesh):
+def logsumexp_gradient__inside(a, *, mesh):
     """Inside shard_map, with the check on."""
 
-    def total(x):
-        largest = lax.stop_gradient(x.max(1))
+    def total(a):
+        largest = lax.stop_gradient(a.max(1))
         largest = lax.pmax(largest, "x")
-        return jnp.sum(largest + jnp.log(lax.psum(jnp.exp(x - largest[:, None]).sum(1), "x")))
+        return jnp.sum(largest + jnp.log(lax.psum(jnp.exp(a - largest[:, None]).sum(1), "x")))
 
-    return jax.shard_map(jax.grad(total), mesh=mesh, in_specs=P(None, "x"), out_specs=P(None, "x"))(x)
+    return jax.shard_map(jax.grad(total), mesh=mesh, in_specs=P(None, "x"), out_specs=P(None, "x"))(a)
 
 
-def logsumexp_gradient__by_vjp(x, *, mesh):
+def logsumexp_gradient__by_vjp(a, *, mesh):
     @manual(mesh, P(None, "x"), P())
-    def total(x):
-        largest = lax.pmax(lax.stop_gradient(x).max(1), "x")
-        return jnp.sum(largest + jnp.log(lax.psum(jnp.exp(x - largest[:, None]).sum(1), "x")))
+    def total(a):
+        largest = lax.pmax(lax.stop_gradient(a).max(1), "x")
+        return jnp.sum(largest + jnp.log(lax.psum(jnp.exp(a - largest[:, None]).sum(1), "x")))
 
-    _, back = jax.vjp(total, x)
+    _, back = jax.vjp(total, a)
     return back(jnp.float32(1))[0]
 
 
-def sharded_layernorm__mean_of_squares(x, *, mesh):
+def sharded_layernorm__mean_of_squares(a, *, mesh):
     """Both moments at once, in one collective."""
 
     @manual(mesh, P(None, "x"), P(None, "x"))
-    def go(x):
-        mean, square = lax.pmean(jnp.stack([x.mean(1), (x**2).mean(1)]), "x")[:, :, None]
-        return (x - mean) * lax.rsqrt(square - mean**2 + 1e-5)
+    def go(a):
+        mean, square = lax.pmean(jnp.stack([a.mean(1), (a**2).mean(1)]), "x")[:, :, None]
+        return (a - mean) * lax.rsqrt(square - mean**2 + 1e-5)
 
-    return go(x)
+    return go(a)
 
 
-def sharded_layernorm__sums(x, *, mesh):
+def sharded_layernorm__sums(a, *, mesh):
     @manual(mesh, P(None, "x"), P(None, "x"))
-    def go(x):
-        features = x.shape[1] * mesh.shape["x"]
-        centred = x - lax.psum(x.sum(1, keepdims=True), "x") / features
+    def go(a):
+        features = a.shape[1] * mesh.shape["x"]
+        centred = a - lax.psum(a.sum(1, keepdims=True), "x") / features
         return centred / jnp.sqrt(lax.psum((centred**2).sum(1, keepdims=True), "x") / features + 1e-5)
 
-    return go(x)
+    return go(a)
 
 
-def masked_mean__one_collective(x, mask, *, mesh):
+def masked_mean__one_collective(a, mask, *, mesh):
     @manual(mesh, (P("x"), P("x")), P())
-    def go(x, mask):
-        total, kept = lax.psum(jnp.stack([(x * mask).sum(), mask.sum().astype(x.dtype)]), "x")
+    def go(a, mask):
+        total, kept = lax.psum(jnp.stack([(a * mask).sum(), mask.sum().astype(a.dtype)]), "x")
         return total / kept
 
-    return go(x, mask)
+    return go(a, mask)
 
 
-def masked_mean__means_of_both(x, mask, *, mesh):
+def masked_mean__means_of_both(a, mask, *, mesh):
     """The devices' number cancels."""
 
     @manual(mesh, (P("x"), P("x")), P())
-    def go(x, mask):
-        return lax.pmean(jnp.sum(x, where=mask), "x") / lax.pmean(mask.mean(), "x") / x.shape[0]
+    def go(a, mask):
+        return lax.pmean(jnp.sum(a, where=mask), "x") / lax.pmean(mask.mean(), "x") / a.shape[0]
 
-    return go(x, mask)
+    return go(a, mask)

@@ -1,4 +1,4 @@
 """What each collective does, sends, and is in the backward pass.
 
-Its files, in the order of the text: `questions`, `in_numpy`, `matrices`, `one_number`.
+Its files, in the order of the text: `in_numpy`, `matrices`, `questions`, `one_number`.
 """

@@ -1,4 +1,4 @@
-"""§ 8: the collectives said in NumPy, and told from each other; the oracle is JAX on real devices."""
+"""§ 3, 11: the collectives in NumPy, and a function that tells them apart. The oracle is JAX on real devices."""
 
 from __future__ import annotations
 
@@ -69,28 +69,28 @@ def _(draw):
 
 @psum_ref.mistake
 def added_within_blocks(blocks):
-    """Each device's own numbers were added up. psum adds *across* devices: the first number of each, the second of
-    each, and so on. Which shape do the sums have, then?"""
+    """Each device's own numbers were summed. psum sums *across* devices: the first number of each, the second of each,
+    and so on. Which shape do the sums have, then?"""
     return [block.sum() for block in blocks]
 
 
 @psum_ref.mistake
 def left_it_on_one_device(blocks):
-    """Only device 0 has the sum, the others kept their blocks: that is MPI's reduce. After a psum *every* device
-    holds the sum."""
+    """Only device 0 has the sum, and the others kept their blocks. That is MPI's reduce. Which devices hold the sum
+    after a psum?"""
     return [sum(blocks), *blocks[1:]]
 
 
 @psum_ref.mistake
 def returned_one_block(blocks):
-    """You returned the sum once. The result is a list with a block for every device: what does each hold?"""
+    """The result is the sum, once. It should be a list with a block for every device. What does each device hold?"""
     return sum(blocks)
 
 
 @psum_ref.mistake
 def running_sums(blocks):
-    """Device k has the sum of the blocks up to its own: a running sum. Does only the last device get what all of them
-    need?"""
+    """Device k has the sum of the blocks up to its own, so only the last device has the full sum. Which blocks does a
+    psum add for each device?"""
     return list(np.cumsum(blocks, axis=0))
 
 
@@ -122,29 +122,29 @@ def _copies(whole, blocks):
 
 @all_gather_ref.mistake
 def always_joined(blocks, axis, tiled):
-    """The blocks were joined also where `tiled` is False. Untiled, they are stacked along a new dimension: NumPy has
-    one function for each of the two."""
+    """The blocks were concatenated even if `tiled` is False. Untiled, they are stacked along a new dimension. Which
+    NumPy function stacks?"""
     return _copies(np.concatenate(blocks, axis), blocks)
 
 
 @all_gather_ref.mistake
 def always_stacked(blocks, axis, tiled):
-    """The blocks were stacked along a new dimension also where `tiled` is True. Tiled, they are joined along one
-    that is there: NumPy has one function for each of the two."""
+    """The blocks were stacked along a new dimension even if `tiled` is True. Tiled, they are concatenated along one
+    that they have. Which NumPy function concatenates?"""
     return _copies(np.stack(blocks, axis), blocks)
 
 
 @all_gather_ref.mistake
 def ignored_the_axis(blocks, axis, tiled):
-    """The blocks are always put together along dimension 0. `axis` says along which one: where it grows (tiled), or
-    where the new one stands (untiled)."""
+    """The blocks were always combined along dimension 0. `axis` says which dimension grows (tiled), or where the new
+    one is (untiled). Where does your function use it?"""
     return _copies(np.concatenate(blocks) if tiled else np.stack(blocks), blocks)
 
 
 @all_gather_ref.mistake
 def gathered_once(blocks, axis, tiled):
-    """You returned what one device holds. The result is a list with a block for every device, and after an
-    all_gather all of them hold the same."""
+    """The result is what one device holds. It should be a list with a block for every device. What do the others hold
+    after an all_gather?"""
     return np.concatenate(blocks, axis) if tiled else np.stack(blocks, axis)
 
 
@@ -169,32 +169,40 @@ def _(draw):
 
 @psum_scatter_ref.mistake
 def scattered_without_adding(blocks, scatter_dimension):
-    """Device i kept part i of its own block, and nothing was added. It should hold part i of the *sum* of all
-    blocks: add first, then deal out."""
+    """Device i kept part i of its own block, and nothing was summed. It should hold part i of the *sum* of all blocks.
+    What comes before the split?"""
     return [np.split(block, len(blocks), scatter_dimension)[i] for i, block in enumerate(blocks)]
 
 
 @psum_scatter_ref.mistake
 def added_without_scattering(blocks, scatter_dimension):
-    """Every device holds the whole sum: that is psum. Scattered, device i keeps part i of it only."""
+    """Every device holds the full sum, as after a psum. Which part of it does device i keep after a psum_scatter?"""
     return _copies(sum(blocks), blocks)
 
 
 @psum_scatter_ref.mistake
 def always_scattered_rows(blocks, scatter_dimension):
-    """The sum is always dealt out along dimension 0. `scatter_dimension` says along which one to cut."""
+    """The sum was always split along dimension 0. Which argument says along which dimension to split it?"""
     return np.array_split(sum(blocks), len(blocks), 0)
 
 
 @psum_scatter_ref.mistake
 def scattered_backwards(blocks, scatter_dimension):
-    """The shares are right, their owners are not: device 0 keeps the first share, device 1 the second."""
+    """The parts are correct, but they are on the wrong devices: the first part is on the last device. Which part does
+    device 0 keep?"""
     return np.array_split(sum(blocks), len(blocks), scatter_dimension)[::-1]
 
 
 @psum_scatter_ref.mistake
+def averaged_and_scattered(blocks, scatter_dimension):
+    """The result is the means across devices instead of the sums, split correctly. What does psum_scatter do with the
+    blocks before it splits them?"""
+    return np.split(np.mean(blocks, axis=0), len(blocks), scatter_dimension)
+
+
+@psum_scatter_ref.mistake
 def first_part_for_everybody(blocks, scatter_dimension):
-    """Every device has the first part of the sum, and the others are lost. Which part belongs to device k?"""
+    """Every device has the first part of the sum, and the other parts are lost. Which part does device k keep?"""
     return [_dealt_out(blocks, scatter_dimension)[0]] * len(blocks)
 
 
@@ -220,8 +228,8 @@ def _(draw):
 
 @all_to_all_ref.mistake
 def dealt_out_like_cards(blocks, split_axis, concat_axis):
-    """Single entries were exchanged: device i got entry i, entry i + n, and so on, as one deals cards. all_to_all
-    exchanges *pieces*: each block is cut into n pieces, and piece i stays together on its way to device i."""
+    """Single elements were exchanged: device i got elements i, i + n, and so on. all_to_all exchanges *pieces* of
+    consecutive elements. Into how many pieces is each block split?"""
     n = len(blocks)
     pieces = [[np.take(b, range(i, b.shape[split_axis], n), split_axis) for b in blocks] for i in range(n)]
     return [np.concatenate(received, concat_axis) for received in pieces]
@@ -229,31 +237,30 @@ def dealt_out_like_cards(blocks, split_axis, concat_axis):
 
 @all_to_all_ref.mistake
 def split_and_joined_alike(blocks, split_axis, concat_axis):
-    """What arrives was joined along the dimension that was split. `concat_axis` says along which dimension it
-    belongs together: here that is another one."""
+    """The received pieces were concatenated along the dimension that was split. Which argument says along which
+    dimension they belong together?"""
     pieces = [np.split(b, len(blocks), split_axis) for b in blocks]
     return [np.concatenate(received, split_axis) for received in zip(*pieces, strict=True)]
 
 
 @all_to_all_ref.mistake
 def swapped_split_and_concat(blocks, split_axis, concat_axis):
-    """The two dimensions are swapped: a block is *cut* along split_axis, and what arrives is *joined* along
-    concat_axis."""
+    """The two dimensions are swapped. Which one is split, and along which one are the received pieces concatenated?"""
     pieces = [np.array_split(b, len(blocks), concat_axis) for b in blocks]
     return [np.concatenate(received, split_axis) for received in zip(*pieces, strict=True)]
 
 
 @all_to_all_ref.mistake
 def joined_its_own_pieces(blocks, split_axis, concat_axis):
-    """Each device cut its block into pieces and joined its own pieces again: nothing was exchanged. Device i should
-    hold piece i of *every* block, in the order of the devices."""
+    """Each device split its block and concatenated its own pieces again, so nothing was exchanged. Which piece of
+    *every* block does device i hold?"""
     return [np.concatenate(np.split(b, len(blocks), split_axis), concat_axis) for b in blocks]
 
 
 @all_to_all_ref.mistake
 def added_the_pieces(blocks, split_axis, concat_axis):
-    """The pieces were dealt out rightly, and then added up. An all_to_all computes nothing: what arrives is put side by
-    side."""
+    """The right pieces are on each device, but they were summed. An all_to_all computes nothing. How are the pieces
+    combined?"""
     pieces = [np.split(block, len(blocks), split_axis) for block in blocks]
     return [sum(received) for received in zip(*pieces, strict=True)]
 
@@ -286,23 +293,22 @@ def _(draw):
 
 @ppermute_ref.mistake
 def kept_what_nobody_sent(blocks, perm):
-    """A device to which nobody sends kept its own block. JAX gives it *zeros*: what it had is not carried over."""
+    """A device that receives nothing kept its own block. JAX doesn't keep it. What does such a device hold instead?"""
     sender = {to: by for by, to in perm}
     return [blocks[sender.get(k, k)] for k in range(len(blocks))]
 
 
 @ppermute_ref.mistake
 def read_pairs_backwards(blocks, perm):
-    """The pairs were read backwards. Each is (source, destination): who sends comes first, who receives comes
-    second."""
+    """The pairs were read in the wrong order. Each is (source, destination). Which of the two sends?"""
     sender = dict(perm)
     return [blocks[sender[k]] if k in sender else np.zeros_like(blocks[k]) for k in range(len(blocks))]
 
 
 @ppermute_ref.mistake
 def overwrote_while_sending(blocks, perm):
-    """The blocks were replaced one after the other, and a block that had just arrived was sent on. All devices send
-    at the same time: what they held *before*."""
+    """The blocks were replaced one after the other, so a block that had just arrived was sent on. All devices send at
+    the same time. Which blocks do they send?"""
     held = list(blocks)
     for by, to in perm:
         held[to] = held[by]
@@ -312,7 +318,7 @@ def overwrote_while_sending(blocks, perm):
 
 @ppermute_ref.mistake
 def nothing_where_nobody_sends(blocks, perm):
-    """A device to which nobody sends has `None`. On devices there is always an array: of what shape, and with what in
+    """A device that receives nothing has `None`. A device always holds an array. What is its shape, and what is in
     it?"""
     sent = {destination: blocks[source] for source, destination in perm}
     return [sent.get(device) for device in range(len(blocks))]
@@ -320,8 +326,8 @@ def nothing_where_nobody_sends(blocks, perm):
 
 @ppermute_ref.mistake
 def added_what_came(blocks, perm):
-    """What arrives was added to the block that was there. A ppermute adds nothing: what does a device hold
-    afterwards?"""
+    """The received block was added to the one that was there. A ppermute adds nothing. What does a device hold
+    afterward?"""
     held = [np.array(block) for block in blocks]
     for source, destination in perm:
         held[destination] = held[destination] + blocks[source]
@@ -330,8 +336,8 @@ def added_what_came(blocks, perm):
 
 @ppermute_ref.mistake
 def always_to_the_next(blocks, perm):
-    """Every block went to the next device, and the last one's to the first, whatever `perm` says. Who sends to whom in
-    the pairs, and does everybody send?"""
+    """Every block went to the next device, and the last one's to the first, whatever `perm` says. Which device sends
+    to which in the pairs?"""
     return [*blocks[-1:], *blocks[:-1]]
 
 
@@ -366,35 +372,35 @@ def _after_over(name, before, line):
 
 @identify_collective.mistake
 def looked_at_shapes_only(before, after):
-    """A name was found whose result has the right *shape*. Several collectives leave that shape: which of them
-    leaves these numbers?"""
+    """The function found a name whose result has the right *shape*. Several collectives leave that shape. Which of
+    them leaves these numbers?"""
     return _first_that(lambda held, seen: held[0].shape == seen[0].shape, before, after)
 
 
 @identify_collective.mistake
 def did_not_look_at_shapes(before, after):
-    """Stacked and joined blocks got the same name. In one long row their numbers are alike; they differ in shape:
-    compare that too."""
+    """Stacked and concatenated blocks got the same name. In one long row their numbers are equal. What else can you
+    compare?"""
     return _first_that(lambda held, seen: np.array_equal(np.ravel(held), np.ravel(seen)), before, after)
 
 
 @identify_collective.mistake
 def called_a_mean_a_sum(before, after):
-    """A mean and a maximum were called a psum. All three are put together from all devices: work the numbers out."""
+    """A mean and a maximum were called a psum. All three combine all devices. Which of them gives these numbers?"""
     name = _name_of(before, after)
     return "psum" if name in ("pmean", "pmax") else name
 
 
 @identify_collective.mistake
 def shifted_against_the_arrow(before, after):
-    """The direction is wrong. In `ppermute +1` device 0 sends to device 1, so device 1 holds what *device 0* had."""
+    """The direction is wrong. In `ppermute +1`, device 0 sends to device 1. Whose block does device 1 hold
+    afterward?"""
     name = _name_of(before, after)
     return {"ppermute +1": "ppermute -1", "ppermute -1": "ppermute +1"}.get(name, name)
 
 
 @identify_collective.mistake
 def called_a_share_a_sum(before, after):
-    """Sums across the devices, and you called them a psum. Does each device hold all of the sums, or a share of
-    them?"""
+    """A psum_scatter was called a psum. Does each device hold all of the sums, or a part of them?"""
     name = _name_of(before, after)
     return "psum" if name == "psum_scatter" else name

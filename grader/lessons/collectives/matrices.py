@@ -1,4 +1,4 @@
-"""§ 11: collectives written inside shard_map, judged by values, layout and bytes."""
+"""§ 3, 8: collectives written inside shard_map, checked by values, sharding, and bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from grader.lessons.shared import bytes_sent, device_map, to_send
 ROWS, COLUMNS = P("x", None), P(None, "x")
 
 
-# A[I, J_X] → A[I, J]: the columns of all devices, on every device.
+# a[I, J_X] → a[I, J]: the columns of all devices, on every device.
 
 gather_columns = ProgramExercise("gather_columns", points=4, reference=lambda a: a)
 
@@ -32,23 +32,23 @@ def _(draw):
 
 @gather_columns.mistake
 def stacked_rows(a, *, mesh):
-    """The blocks were gathered along dimension 0, one under the other. A was cut along its columns: along which
-    dimension do the blocks belong next to each other?"""
+    """The blocks were gathered along dimension 0, below each other. `a` is sharded by columns. Along which dimension
+    do its blocks belong next to each other?"""
     return device_map(lambda a: lax.all_gather(a, "x", axis=0, tiled=True), mesh, COLUMNS, P())(a)
 
 
 @gather_columns.mistake
 def left_untiled(a, *, mesh):
-    """Without `tiled=True` an all_gather stacks the blocks along a *new* dimension, so the result has one
-    dimension too many. What does tiled do with the dimension that you name?"""
+    """Without `tiled=True`, an all_gather stacks the blocks along a *new* dimension, so the result has one dimension
+    too many. What does `tiled=True` do with the dimension that you name?"""
     return device_map(lambda a: lax.all_gather(a, "x", axis=1), mesh, COLUMNS, P())(a)
 
 
 @gather_columns.mistake
 def stacked_and_reshaped(a, *, mesh):
-    """The shape is right, the order is not: one whole block was read after the other, as a reshape reads blocks that
-    are stacked. With one column on each device that is exactly the transpose. Which argument of all_gather puts blocks
-    side by side?"""
+    """The shape is correct, but the order isn't: one full block follows the other, as if stacked blocks were reshaped.
+    With one column per device, that is exactly the transpose. Which argument of all_gather puts blocks side by
+    side?"""
 
     def body(a):
         return lax.all_gather(a, "x").reshape(a.shape[0], -1)
@@ -58,23 +58,23 @@ def stacked_and_reshaped(a, *, mesh):
 
 @gather_columns.mistake
 def promised_without_proof(a, *, mesh):
-    """shard_map's check refuses this: an all_gather's result counts as *varying* unless you say that all devices get
-    the same. Which argument of all_gather says so, and what can you do on a JAX that does not have it?"""
+    """The check of shard_map refuses this: the result of an all_gather counts as *varying* unless you declare that all
+    devices get the same. Which argument of all_gather declares it?"""
     body = device_map(lambda a: lax.all_gather(a, "x", axis=1, tiled=True), mesh, COLUMNS, P(), check_vma=True)
     return body(a)
 
 
 @gather_columns.mistake
 def stacked_the_copies(a, *, mesh):
-    """Every device gathered the whole of A, and out_specs then put these equal copies one under the other.
-    out_specs describe how the blocks make up the result. Which spec says that each device holds all of it?"""
+    """Every device gathered all of `a`, and out_specs concatenated these equal replicas. Which spec says that each
+    device holds all of it?"""
     return device_map(lambda a: lax.all_gather(a, "x", axis=1, tiled=True), mesh, COLUMNS, ROWS)(a)
 
 
 @gather_columns.mistake
 def padded_and_summed(a, *, mesh):
-    """The values are right: the columns of each device, among zeros, add up to A. But an all-reduce also sends all
-    those zeros, twice as much as is needed. Which collective only collects?"""
+    """The values are correct: the columns of each device, among zeros, sum to `a`. But the all-reduce also sends the
+    zeros, which is twice as much as needed. Which collective only gathers?"""
 
     def body(block):
         width = block.shape[1]
@@ -86,12 +86,12 @@ def padded_and_summed(a, *, mesh):
 
 @gather_columns.mistake
 def gathered_by_in_specs(a, *, mesh):
-    """The compiler quietly gathers A before your function begins, as it does where in_specs say that A comes whole.
-    Describe A as it is laid out, and write the gather yourself."""
+    """The compiler gathered `a` before your function started, because in_specs ask for the full array. Which in_specs
+    describe `a` as it is sharded?"""
     return device_map(lambda a: a, mesh, P(), P())(a)
 
 
-# parts[N_X, I, J] → their sum, its rows shared out. Each device holds one summand.
+# parts[N_X, I, J] → their sum, its rows sharded. Each device holds one term.
 
 PARTS = P("x", None, None)
 
@@ -110,22 +110,23 @@ def _(draw):
 
 @sum_and_split.mistake
 def split_untiled(parts, *, mesh):
-    """Without `tiled=True`, psum_scatter wants the scattered dimension to be exactly as long as the axis has
-    devices, and then drops it: each share loses a dimension. What does `tiled=True` do instead?"""
+    """Without `tiled=True`, psum_scatter expects the scattered dimension to be exactly as long as the axis has
+    devices, and drops it. What does `tiled=True` do instead?"""
     return device_map(lambda p: lax.psum_scatter(p[0], "x"), mesh, PARTS, ROWS)(parts)
 
 
 @sum_and_split.mistake
 def split_untiled_and_put_back(parts, *, mesh):
-    """With one row for each device this works: the untiled psum_scatter drops the rows' dimension, and it can be put
-    back. With more rows than devices it stops. Which argument cuts a dimension of any length into equal shares?"""
+    """This works with one row per device: the untiled psum_scatter drops the dimension of the rows, and the program
+    puts it back. With more rows than devices, it stops. Which argument splits a dimension of any length into equal
+    parts?"""
     return device_map(lambda p: lax.psum_scatter(p[0], "x")[None], mesh, PARTS, ROWS)(parts)
 
 
 @sum_and_split.mistake
 def split_columns(parts, *, mesh):
-    """The sum was scattered along dimension 1, and out_specs put the shares one under the other. Each device
-    should keep some *rows*: which dimension is that?"""
+    """The sum was scattered along dimension 1, and out_specs concatenated the parts as rows. Which dimension are the
+    rows that a device should keep?"""
 
     def body(p):
         return lax.psum_scatter(p[0], "x", scatter_dimension=1, tiled=True)
@@ -135,8 +136,9 @@ def split_columns(parts, *, mesh):
 
 @sum_and_split.mistake
 def summed_twice(parts, *, mesh):
-    """Every entry is n times what it should be, with n devices along x. After a psum all devices hold the same sum, and
-    a psum_scatter would add these equal copies up again. Is one of the two one too many?"""
+    """Every element is n times what it should be, with n devices along x. It looks as if all devices held the same sum
+    already, for example after a psum, and a psum_scatter summed these equal replicas again. What does each device hold
+    before the last collective?"""
 
     def body(p):
         return lax.psum_scatter(lax.psum(p[0], "x"), "x", tiled=True)
@@ -146,8 +148,8 @@ def summed_twice(parts, *, mesh):
 
 @sum_and_split.mistake
 def promised_copies(parts, *, mesh, check_vma=False):
-    """After a psum_scatter each device holds a share of its own, and `out_specs=P()` promises that all hold the
-    same. Which spec says that the shares are rows of the result, cut over x?"""
+    """After a psum_scatter each device holds its own part, but `out_specs=P()` promises that all devices hold the
+    same. Which spec says that the parts are rows of the result?"""
 
     def body(p):
         return lax.psum_scatter(p[0], "x", tiled=True)
@@ -157,8 +159,8 @@ def promised_copies(parts, *, mesh, check_vma=False):
 
 @sum_and_split.mistake
 def summed_all_and_sliced(parts, *, mesh):
-    """The values are right. But every device received the whole sum and threw away all but its share. Which
-    collective stops half-way, and sends half as much?"""
+    """The values are correct, but every device received the full sum and discarded all but its part. Which collective
+    sends half as much?"""
 
     def body(p):
         whole = lax.psum(p[0], "x")
@@ -170,8 +172,8 @@ def summed_all_and_sliced(parts, *, mesh):
 
 @sum_and_split.mistake
 def kept_its_own_rows(parts, *, mesh):
-    """Each device has its rows of its *own* part, and nothing was added. The result needs these rows of every device's
-    part. Which collective adds across devices while it deals out?"""
+    """Each device has the right rows of its *own* term, and nothing was summed across devices. Which collective sums
+    and scatters?"""
 
     def body(p):
         rows = p.shape[1] // mesh.shape["x"]
@@ -182,151 +184,151 @@ def kept_its_own_rows(parts, *, mesh):
 
 @sum_and_split.mistake
 def kept_the_whole_sum(parts, *, mesh):
-    """Every device holds the whole sum, and out_specs stack these copies one under the other. out_specs put
-    blocks together; they do not cut. Which collective adds up *and* deals out?"""
+    """Every device holds the full sum, and out_specs concatenated these replicas. out_specs assemble blocks and never
+    split them. Which collective sums *and* scatters?"""
     return device_map(lambda p: lax.psum(p[0], "x"), mesh, PARTS, ROWS)(parts)
 
 
 @sum_and_split.mistake
 def gave_everybody_the_sum(parts, *, mesh):
-    """The values are right, but `psum` with `out_specs=P()` gives everybody the whole sum, at twice the bytes. Wanted
-    are shares: its rows, cut over x. Which one collective adds up and deals out?"""
+    """The values are correct, but a psum with `out_specs=P()` gives every device the full sum, for twice the bytes.
+    The result should have its rows sharded along x. Which collective sums and scatters?"""
     return device_map(lambda p: lax.psum(p[0], "x"), mesh, PARTS, P())(parts)
 
 
-# x[I_X, J] → x[I, J_X]: from rows to columns, by one exchange.
+# a[I_X, J] → a[I, J_X]: from rows to columns, by one all-to-all.
 
-reshard_rows_to_cols = ProgramExercise("reshard_rows_to_cols", points=4, reference=lambda x: x, against_compiler=True)
+reshard_rows_to_cols = ProgramExercise("reshard_rows_to_cols", points=4, reference=lambda a: a, against_compiler=True)
 
 
 @reshard_rows_to_cols.cases
 def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
-    x = to_send(draw, i, j, spec=ROWS)
+    a = to_send(draw, i, j, spec=ROWS)
     enough = BytesSent(bytes_sent("all_to_all", i * j // mesh["x"], mesh["x"]))
-    return Case({"x": x}, mesh, COLUMNS, limits=[enough, Written({"all_to_all": 1})])
+    return Case({"a": a}, mesh, COLUMNS, limits=[enough, Written({"all_to_all": 1})])
 
 
 def _exchange(split, concat, tiled=True):
-    return lambda x: lax.all_to_all(x, "x", split, concat, tiled=tiled)
+    return lambda a: lax.all_to_all(a, "x", split, concat, tiled=tiled)
 
 
 @reshard_rows_to_cols.mistake
-def split_and_concat_swapped(x, *, mesh):
-    """The two axes of the all_to_all are swapped. A device holds some rows and gives *columns* of them away: along
-    which dimension does it split? What arrives are other rows: along which dimension do they belong together?"""
-    return device_map(_exchange(0, 1), mesh, ROWS, COLUMNS)(x)
+def split_and_concat_swapped(a, *, mesh):
+    """The two axes of the all_to_all are swapped. A device holds some rows and sends *columns* of them away, so which
+    dimension does it split, and along which do the received rows belong together?"""
+    return device_map(_exchange(0, 1), mesh, ROWS, COLUMNS)(a)
 
 
 @reshard_rows_to_cols.mistake
-def columns_called_rows(x, *, mesh):
-    """The exchange is right, and every device holds whole columns. But out_specs call its block rows, and stack
-    the blocks one under the other. Which dimension is cut now?"""
-    return device_map(_exchange(1, 0), mesh, ROWS, ROWS)(x)
+def columns_called_rows(a, *, mesh):
+    """The exchange is correct, and every device holds full columns. But out_specs call its block rows, and concatenate
+    the blocks below each other. Which dimension is split now?"""
+    return device_map(_exchange(1, 0), mesh, ROWS, ROWS)(a)
 
 
 @reshard_rows_to_cols.mistake
-def gathered_and_sliced(x, *, mesh):
-    """The values are right. But every device received the whole array and kept only its columns. A device needs
-    one piece from each of the others, no more: which collective sends just these?"""
+def gathered_and_sliced(a, *, mesh):
+    """The values are correct, but every device received the full array and kept only its columns. It needs one piece
+    from each of the others. Which collective sends just these?"""
 
     def body(rows):
         whole = lax.all_gather(rows, "x", axis=0, tiled=True)
         width = rows.shape[1] // mesh.shape["x"]
         return lax.dynamic_slice_in_dim(whole, lax.axis_index("x") * width, width, 1)
 
-    return device_map(body, mesh, ROWS, COLUMNS)(x)
+    return device_map(body, mesh, ROWS, COLUMNS)(a)
 
 
 @reshard_rows_to_cols.mistake
-def exchanged_untiled(x, *, mesh):
-    """Without `tiled=True`, all_to_all wants the split dimension to be exactly as long as the axis has devices,
-    and makes a new dimension for the pieces. Tiled, it cuts any multiple into equal pieces and joins them."""
-    return device_map(_exchange(1, 0, tiled=False), mesh, ROWS, COLUMNS)(x)
+def exchanged_untiled(a, *, mesh):
+    """Without `tiled=True`, all_to_all expects the split dimension to be exactly as long as the axis has devices, and
+    makes a new dimension for the pieces. What does `tiled=True` do instead?"""
+    return device_map(_exchange(1, 0, tiled=False), mesh, ROWS, COLUMNS)(a)
 
 
 @reshard_rows_to_cols.mistake
-def only_said_columns(x, *, mesh):
-    """Nothing was sent: out_specs call the rows columns and put the blocks side by side, which makes an array of
-    another shape. out_specs describe what the devices hold; they move nothing."""
-    return device_map(lambda x: x, mesh, ROWS, COLUMNS)(x)
+def only_said_columns(a, *, mesh):
+    """Nothing was sent. out_specs describe what the devices hold, and here they put rows side by side, which makes an
+    array of another shape. Which collective gives each device its columns?"""
+    return device_map(lambda a: a, mesh, ROWS, COLUMNS)(a)
 
 
 @reshard_rows_to_cols.mistake
-def exchanged_by_in_specs(x, *, mesh):
-    """The compiler quietly exchanges the pieces before your function begins, as it does where in_specs say that x comes
-    cut by columns. Describe x as it is laid out, and write the exchange yourself."""
-    return device_map(lambda x: x, mesh, COLUMNS, COLUMNS)(x)
+def exchanged_by_in_specs(a, *, mesh):
+    """The compiler exchanged the pieces before your function started, because in_specs ask for columns. Which in_specs
+    describe `a` as it is sharded?"""
+    return device_map(lambda a: a, mesh, COLUMNS, COLUMNS)(a)
 
 
-# x[I_X, J] → x.T[J_X, I]: an exchange of blocks, and a transposition within them.
+# a[I_X, J] → a.T[J_X, I]: an all-to-all, and a transpose within the blocks.
 
-distributed_transpose = ProgramExercise("distributed_transpose", points=4, reference=lambda x: x.T)
+distributed_transpose = ProgramExercise("distributed_transpose", points=4, reference=lambda a: a.T)
 
 
 @distributed_transpose.cases
 def _(draw):
     mesh = draw.mesh("x", "y")
     i, j = draw.lengths(2, divisible_by=8)
-    x = to_send(draw, i, j, spec=ROWS)
-    return Case({"x": x}, mesh, ROWS, limits=[BytesSent(bytes_sent("all_to_all", i * j // mesh["x"], mesh["x"]))])
+    a = to_send(draw, i, j, spec=ROWS)
+    return Case({"a": a}, mesh, ROWS, limits=[BytesSent(bytes_sent("all_to_all", i * j // mesh["x"], mesh["x"]))])
 
 
 @distributed_transpose.mistake
-def turned_in_place(x, *, mesh):
-    """The values are right, and nothing was sent: rows of x are columns of its transpose, so the result is cut by
-    columns. Here it is wanted cut by rows. What remains is the exercise before this one, the other way round."""
-    return device_map(lambda x: x.T, mesh, ROWS, COLUMNS)(x)
+def turned_in_place(a, *, mesh):
+    """The values are correct, and nothing was sent: rows of `a` are columns of its transpose, so the result is sharded
+    by columns. It should be sharded by rows. What does the exercise before this one do for that?"""
+    return device_map(lambda a: a.T, mesh, ROWS, COLUMNS)(a)
 
 
 @distributed_transpose.mistake
-def turned_and_stacked(x, *, mesh):
-    """Each device transposed its own rows, and out_specs put the blocks one under the other. A row of the
-    transpose has entries from every device: which collective brings them together?"""
-    return device_map(lambda x: x.T, mesh, ROWS, ROWS)(x)
+def turned_and_stacked(a, *, mesh):
+    """Each device transposed its own rows, and out_specs concatenated the blocks. A row of the transpose has elements
+    from every device. Which collective exchanges pieces?"""
+    return device_map(lambda a: a.T, mesh, ROWS, ROWS)(a)
 
 
 @distributed_transpose.mistake
-def blocks_moved_not_turned(x, *, mesh):
-    """The blocks went to the right places, but inside each one rows are still rows: in the transpose of a matrix
-    of blocks, every block is transposed too. What is left for each device to do with what it received?"""
-    return device_map(_exchange(1, 1), mesh, ROWS, ROWS)(x)
+def blocks_moved_not_turned(a, *, mesh):
+    """The blocks are on the right devices, but none of them is transposed. In the transpose of a grid of blocks, every
+    block is transposed, too. What is left for each device to do with what it received?"""
+    return device_map(_exchange(1, 1), mesh, ROWS, ROWS)(a)
 
 
 @distributed_transpose.mistake
-def turned_but_not_moved(x, *, mesh):
-    """Each block was transposed where it was. In the transpose of a matrix of blocks, the blocks also change
-    places: what device 1 holds of device 0's columns must go there. Which collective exchanges pieces?"""
+def turned_but_not_moved(a, *, mesh):
+    """Each block was transposed where it was. In the transpose of a grid of blocks, the blocks also change places.
+    Which collective exchanges pieces?"""
 
-    def body(x):
-        pieces = jnp.split(x, mesh.shape["x"], axis=1)
+    def body(a):
+        pieces = jnp.split(a, mesh.shape["x"], axis=1)
         return jnp.concatenate([piece.T for piece in pieces], axis=1)
 
-    return device_map(body, mesh, ROWS, ROWS)(x)
+    return device_map(body, mesh, ROWS, ROWS)(a)
 
 
 @distributed_transpose.mistake
-def exchanged_not_turned(x, *, mesh):
-    """Every device holds whole columns of x. A column of x is a row of its transpose: what turns the one into the
-    other, on each device alone?"""
-    return device_map(_exchange(1, 0), mesh, ROWS, ROWS)(x)
+def exchanged_not_turned(a, *, mesh):
+    """Every device holds full columns of `a`. A column of `a` is a row of its transpose. What does each device still
+    have to do alone?"""
+    return device_map(_exchange(1, 0), mesh, ROWS, ROWS)(a)
 
 
 @distributed_transpose.mistake
-def gathered_and_turned(x, *, mesh):
-    """The values are right. But every device received the whole array to keep a few columns of it. A device needs
-    one piece from each of the others, no more: which collective sends just these?"""
+def gathered_and_turned(a, *, mesh):
+    """The values are correct, but every device received the full array to keep a few columns of it. It needs one piece
+    from each of the others. Which collective sends just these?"""
 
     def body(rows):
         whole = lax.all_gather(rows, "x", axis=0, tiled=True)
         width = rows.shape[1] // mesh.shape["x"]
         return lax.dynamic_slice_in_dim(whole, lax.axis_index("x") * width, width, 1).T
 
-    return device_map(body, mesh, ROWS, ROWS)(x)
+    return device_map(body, mesh, ROWS, ROWS)(a)
 
 
-# sum of parts[N_X, I, J], times w[J, K], whole on every device: the work belongs between the halves of a psum.
+# sum of parts[N_X, I, J], times w[J, K], on every device: the work belongs between the halves of a psum.
 
 BETWEEN = PARTS, P(None, None)
 
@@ -354,22 +356,22 @@ def _halves(dimension, back, tiled=(True, True)):
 
 @psum_by_two.mistake
 def worked_after_psum(parts, w, *, mesh):
-    """The values are right. But after the whole psum every device multiplies all rows of the sum, and all devices
-    do the same work. What does each device hold between the two halves of a psum, and what may it do there?"""
+    """The values are correct. But after the full psum every device multiplies all rows of the sum, so all devices do
+    the same work. What does each device hold between the two halves of a psum?"""
     return device_map(lambda p, w: lax.psum(p[0], "x") @ w, mesh, BETWEEN, P())(parts, w)
 
 
 @psum_by_two.mistake
 def worked_before_psum(parts, w, *, mesh):
-    """The values are right, since a matrix product may change places with a sum. But every device multiplies all
-    rows of its part. Where in the program does a device hold only its share of the rows?"""
+    """The values are correct, because a matmul and a sum can change places. But every device multiplies all rows of
+    its term. Where in the program does a device hold only its part of the rows?"""
     return device_map(lambda p, w: lax.psum(p[0] @ w, "x"), mesh, BETWEEN, P())(parts, w)
 
 
 @psum_by_two.mistake
 def scattered_the_products(parts, w, *, mesh):
-    """The values are right. But every device multiplied all rows of its part first, and the products, no narrower than
-    the parts, were added up and dealt out. What is there to be dealt out before the multiplication?"""
+    """The values are correct. But every device multiplied all rows of its term first, and then the products were
+    summed and scattered. What can be scattered before the matmul?"""
 
     def body(p, w):
         return lax.all_gather(lax.psum_scatter(p[0] @ w, "x", tiled=True), "x", tiled=True)
@@ -379,8 +381,8 @@ def scattered_the_products(parts, w, *, mesh):
 
 @psum_by_two.mistake
 def cut_out_rows_after_psum(parts, w, *, mesh):
-    """The values are right, and each row is multiplied once. But the whole sum went to every device, to have its own
-    rows cut out there: which collective adds up and leaves each device its rows only?"""
+    """The values are correct, and each row is multiplied once. But the full sum went to every device, which then took
+    its own rows. Which collective sums and leaves each device only its rows?"""
 
     def body(p, w):
         rows = p.shape[1] // mesh.shape["x"]
@@ -392,29 +394,29 @@ def cut_out_rows_after_psum(parts, w, *, mesh):
 
 @psum_by_two.mistake
 def gathered_other_way(parts, w, *, mesh):
-    """The shares were rows, and they were gathered as columns. The second half must undo what the first half did:
-    along which dimension was the sum dealt out?"""
+    """The parts were rows, and they were gathered as columns. The gather has to undo the scatter. Along which
+    dimension was the sum scattered?"""
     return device_map(_halves(0, 1), mesh, BETWEEN, P())(parts, w)
 
 
 @psum_by_two.mistake
 def gathered_untiled(parts, w, *, mesh):
-    """The gather has no `tiled=True`, so the shares are stacked along a new dimension, and the result has one too
-    many. What joins them along the dimension that they were dealt out along?"""
+    """The all_gather has no `tiled=True`, so the parts are stacked along a new dimension. What concatenates them along
+    the dimension that was scattered?"""
     return device_map(_halves(0, 0, (True, False)), mesh, BETWEEN, P())(parts, w)
 
 
 @psum_by_two.mistake
 def scattered_untiled(parts, w, *, mesh):
-    """The psum_scatter has no `tiled=True`: it then wants as many rows as there are devices, and drops their
-    dimension. What cuts any number of rows into equal shares?"""
+    """The psum_scatter has no `tiled=True`, so it expects as many rows as there are devices, and drops their
+    dimension. What splits any number of rows into equal parts?"""
     return device_map(_halves(0, 0, (False, True)), mesh, BETWEEN, P())(parts, w)
 
 
 @psum_by_two.mistake
 def gathered_first(parts, w, *, mesh):
-    """The gather came first: every device then holds all parts one under the other, the same everywhere, and the
-    psum_scatter adds equal things up, N times each. Which half must come first, while the parts still differ?"""
+    """The gather came first. Then every device holds all terms, the same on all devices, and the psum_scatter sums
+    equal things, N times each. Which half has to come first, while the terms still differ?"""
 
     def body(p, w):
         everyone = lax.all_gather(p[0], "x", axis=0, tiled=True)
@@ -425,8 +427,8 @@ def gathered_first(parts, w, *, mesh):
 
 @psum_by_two.mistake
 def forgot_the_second_half(parts, w, *, mesh):
-    """Every device holds its own rows of the result, and out_specs claim that these are the whole. Wanted is the
-    whole everywhere: which collective is the other half of a psum?"""
+    """Every device holds its own rows of the result, and out_specs claim that these are the full result. Which
+    collective is the other half of a psum?"""
 
     def body(p, w):
         return lax.psum_scatter(p[0], "x", tiled=True) @ w

@@ -1,4 +1,4 @@
-"""log Σ exp of a row that no device has: what each boils its block down to, and what it sends."""
+"""log Σ exp of a row that no device has: what each device reduces its block to, and what it sends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CELL, HIGH, APART, TOP, DOWN = (
     0.75,
     0.46,
 )  # inches: a number; its height; to the next device; above; a row
-BEFORE_ROWS = ("x", "max x", "", "Σ exp(x − largest)", "", "largest + log Σ")  # what stands before each row
+BEFORE_ROWS = ("a", "max a", "", "Σ exp(a − largest)", "", "largest + log Σ")  # labels the rows
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Boiled:
         sent = f"{self.itemsize} B from each device"
         return "\n".join(
             [
-                "its block → its largest → its Σ exp(x − largest)",
+                "its block → its largest → its Σ exp(a − largest)",
                 *each,
                 f"  pmax, {sent}: {max(self.most):g}",
                 f"  psum, {sent}: {sum(self.sums):.3g}",
@@ -61,17 +61,17 @@ class Boiled:
 
 
 def logsumexp(row: jax.Array, title: str = "") -> Picture:
-    """A row that is cut over devices, boiled down twice: to a largest entry, and to a sum.
+    """A row that is sharded over devices, reduced twice: to its largest element, and to a sum.
 
     Args:
-      row: one dimension, cut over a line of devices; few entries.
-      title: stands above the picture.
+      row: one dimension, sharded over a 1-D mesh; few elements.
+      title: is above the picture.
 
     Example:
       >>> line = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
       >>> row = jax.device_put(np.float32([1, 2, 4, 3]), jax.NamedSharding(line, P("x")))
       >>> grader.draw.logsumexp(row)
-      its block → its largest → its Σ exp(x − largest)
+      its block → its largest → its Σ exp(a − largest)
         device 0: [1.0, 2.0] → 2 → 0.185
         device 1: [4.0, 3.0] → 4 → 1.37
         pmax, 4 B from each device: 4
