@@ -155,6 +155,21 @@ def edited(course, change) -> str:
     return json.dumps(reply)
 
 
+def test_results_of_another_hand_in_are_left_aside(course):
+    """A worker that adds what belongs to others, under their keys, plants nothing."""
+    reply = json.loads(tasks.sent(course.honest))
+    for kind in ("runs", "verdicts"):
+        reply[kind]["e" * 64] = next(iter(reply[kind].values()))
+    assert not course.receive(json.dumps(reply))
+    assert course.kept() == course.asked
+
+
+def test_an_answer_that_comes_twice_changes_nothing(course):
+    assert not course.receive(tasks.sent(course.honest))
+    late = cluster._receive(Future(edited(course, LIES["less than nothing"])), course.hand_in)
+    assert late == "" and course.marks() == MARKS, "what is there is not asked of a worker again"
+
+
 LIES = {
     "more points than it is worth": lambda facts: facts["outcomes"][-1].update(points=40.0, worth=40.0, passed=True),
     "no number of points": lambda facts: facts["outcomes"][-1].update(points=float("nan")),
