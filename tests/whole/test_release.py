@@ -1,4 +1,4 @@
-"""A release without GitHub: in a Colab-like environment, a notebook installs the course from an instructor's address."""
+"""A release without GitHub: in a Colab-like environment, a notebook installs the course from any address."""
 
 from __future__ import annotations
 
