@@ -25,6 +25,7 @@ from grader.classroom.course.late import terms_of
 from grader.classroom.course.notebook import ANSWER, CHECK, checked, grade_id
 from grader.classroom.course.plan import plan_of
 from grader.classroom.grading import filters
+from grader.classroom.grading.styles import with_used_styles
 from grader.replays.page import DATA, PLAYER
 
 FILTERS = ("ansi2html", "clean_html", "highlight_code", "markdown2html", "strip_files_prefix")
@@ -71,7 +72,8 @@ class Page(HTMLExporter):
         page = re.sub(r"<html(?![^>]*\blang=)", '<html lang="en"', page, count=1)
         page = UNDESCRIBED.sub('<img alt="A picture that this cell shows"', page)
         head = resources.get("head")
-        return HEAD_OF_PAGE.sub(lambda _: head, page, count=1) if head else page, resources
+        page = HEAD_OF_PAGE.sub(lambda _: head, page, count=1) if head else page
+        return with_used_styles(page), resources
 
     def _preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         """As nbconvert does it. Where a step of nbgrader's has brought grades and comments into the notebook, the head
