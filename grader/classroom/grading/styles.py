@@ -10,9 +10,9 @@ from typing import Any
 
 import tinycss2
 
-STYLE = re.compile(r"(<style[^>]*>)(.*?)(</style>)", re.DOTALL)
-CLASSES = re.compile(r'\bclass="([^"]*)"')
-TAGS = re.compile(r"<([a-z]\w*)")
+STYLE_BLOCK = re.compile(r"(<style[^>]*>)(.*?)(</style>)", re.DOTALL)
+CLASSES_IN_USE = re.compile(r'\bclass="([^"]*)"')
+TAGS_IN_USE = re.compile(r"<([a-z]\w*)")
 CONDITION = re.compile(r":not\([^)]*\)|\[[^\]]*\]|::?[\w-]+(?:\([^)]*\))?")  # of a selector; it may hold of any element
 CLASS = re.compile(r"\.([\w-]+)")
 ID = re.compile(r"#[\w-]+")
@@ -20,14 +20,14 @@ TAG = re.compile(r"[a-z]\w*")
 
 
 @dataclass(frozen=True)
-class Rule:
+class StyleRule:
     """One rule: its selectors, each with the classes and tags that it is about, and what it says; or a group of rules
     under a condition."""
 
     selectors: tuple[tuple[str, frozenset[str], frozenset[str]], ...] = ()
     body: str = ""
     condition: str = ""
-    inner: tuple[Rule, ...] = ()
+    inner: tuple[StyleRule, ...] = ()
 
     def used(self, classes: Set[str], tags: Set[str]) -> str:
         """The rule as text, with the selectors that may match; "" where none may."""
@@ -40,29 +40,29 @@ class Rule:
 
 def with_used_styles(page: str) -> str:
     """The page, whose head has no rule that matches nothing in it. What is in the body is a card's own."""
-    classes = {name for found in CLASSES.findall(page) for name in found.split()}
-    tags = set(TAGS.findall(page))
+    classes = {name for found in CLASSES_IN_USE.findall(page) for name in found.split()}
+    tags = set(TAGS_IN_USE.findall(page))
     head, body, rest = page.partition("<body")
-    slim = STYLE.sub(lambda m: m[1] + "".join(rule.used(classes, tags) for rule in _rules(m[2])) + m[3], head)
+    slim = STYLE_BLOCK.sub(lambda m: m[1] + "".join(rule.used(classes, tags) for rule in _rules(m[2])) + m[3], head)
     return f"{slim}{body}{rest}"
 
 
 @functools.lru_cache(maxsize=16)  # they are the same on all pages
-def _rules(style: str) -> tuple[Rule, ...]:
+def _rules(style: str) -> tuple[StyleRule, ...]:
     return _read(tinycss2.parse_stylesheet(style, skip_comments=True, skip_whitespace=True))
 
 
-def _read(nodes: Sequence[Any]) -> tuple[Rule, ...]:
+def _read(nodes: Sequence[Any]) -> tuple[StyleRule, ...]:
     return tuple(rule for node in nodes if (rule := _rule(node)))
 
 
-def _rule(node: Any) -> Rule | None:
+def _rule(node: Any) -> StyleRule | None:
     prelude = tinycss2.serialize(node.prelude).strip() if node.type in ("qualified-rule", "at-rule") else ""
     if node.type == "qualified-rule":
-        return Rule(tuple(map(_selector, prelude.split(","))), tinycss2.serialize(node.content).strip())
+        return StyleRule(tuple(map(_selector, prelude.split(","))), tinycss2.serialize(node.content).strip())
     if node.type == "at-rule" and node.lower_at_keyword == "media" and "print" not in prelude:
         inner = _read(tinycss2.parse_rule_list(node.content, skip_comments=True, skip_whitespace=True))
-        return Rule(condition=f"@media {prelude}", inner=inner)
+        return StyleRule(condition=f"@media {prelude}", inner=inner)
     return None
 
 

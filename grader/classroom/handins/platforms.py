@@ -51,7 +51,7 @@ CLONES = "-submissions"  # ends the name of the folder into which `gh classroom 
 SUFFIXES = (".ipynb", ".zip")
 COPY = re.compile(r"(.+)-(\d{1,4})$", re.DOTALL)  # Canvas: a file handed in again under the same name
 MOST_CANDIDATES = 20  # of one student
-SAME = "was there already, the same"
+UNCHANGED = "was there already, the same"
 SHARE = 200_000_000  # bytes that are read for one student, and as many again from zips
 
 
@@ -87,7 +87,7 @@ class Destination:
         """Put a file in its place, whole or not at all; returns what was there before, "" for nothing."""
         exists = target.is_symlink() or target.exists()
         if exists and target.is_file() and not target.is_symlink() and target.read_bytes() == data:
-            return SAME
+            return UNCHANGED
         if exists and not self.replace:
             raise Unreadable(
                 f"{target} is there already and differs from the archive's: it was left as it is. Take the "
@@ -302,7 +302,7 @@ def _keep_time(file: Path, sender: Sender, before: str) -> str:
     """When it was handed in, where nbgrader looks for it. What stands there stays with the notebook that it is about: a
     person may have written it. Returns what became of that of another notebook, "" for nothing."""
     stood = one_line(file.read_text(errors="replace")) if file.is_file() and not file.is_symlink() else ""
-    if before == SAME and stood:
+    if before == UNCHANGED and stood:
         return ""
     if sender.time:
         write(file, sender.time.encode())
