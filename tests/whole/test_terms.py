@@ -18,7 +18,7 @@ from grader.classroom.commands import app
 from grader.classroom.course.build import build
 from grader.classroom.course.plan import PLAN
 from grader.classroom.grading.grade import grade_class, prune_class
-from grader.classroom.grading.groups import OWN
+from grader.classroom.grading.groups import HANDED_IN_ALONE
 from grader.classroom.grading.summary import show
 from grader.classroom.handins.roster import Sender, keep_senders
 
@@ -94,7 +94,7 @@ def test_a_group_shares_its_latest_hand_in_and_nothing_is_lost(graded):
     assert rows["ben"].mark == rows["cleo"].mark == 6
     assert "cleo, 01_mini: gets the hand-in of ben, the latest of the group pair." in said
     assert all("Handed in by a group: ben, cleo." in page(root, one) for one in ("ben", "cleo"))
-    (own,) = (root / "submitted/cleo/01_mini" / OWN).glob("*.ipynb")
+    (own,) = (root / "submitted/cleo/01_mini" / HANDED_IN_ALONE).glob("*.ipynb")
     assert "check_vma=False" in own.read_text()
 
 

@@ -54,7 +54,7 @@ from grader.exercises.case import Case
 from grader.exercises.collecting import asks
 from grader.lessons import find
 
-WORD = re.compile(r"\w+")
+NAME_IN_CODE = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -379,7 +379,7 @@ def run_key(todo: list[dict[str, Any]], limits: Limits) -> str:
 
 def _pictures_in(todo: list[dict[str, Any]]) -> list[Path]:
     """Where the pictures of lessons lie that these steps may draw."""
-    words = {word for step in todo for word in WORD.findall(step.get("source", ""))}
+    words = {word for step in todo for word in NAME_IN_CODE.findall(step.get("source", ""))}
     homes = {_OF_A_LESSON[name].split(".")[0] for name in words & _OF_A_LESSON.keys()}
     return [PACKAGE / "lessons" / home / "pictures" for home in sorted(homes)]
 
