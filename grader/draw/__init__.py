@@ -59,6 +59,7 @@ _OF_A_LESSON = {
     "needs": "automatic.pictures.needs",
     "pod": "real_chips.pictures.pods",
     "sharding": "shardings.pictures.brackets",
+    "stages": "placement.pictures.stages",
     "table": "gradients.pictures.tables",
     "triangles": "long_context.pictures.triangles",
     "ways": "cost.pictures.ways",
