@@ -10,11 +10,13 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Callable, Mapping
+import unittest.mock
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -26,8 +28,10 @@ from grader.arrays.words import numbered, region
 FROM_HOST, FROM_ANYWHERE = "from the host", "from anywhere"  # ways by which an array may get to devices
 TO_THE_HOST = "to the host"  # from there, or what devices were given put into its memory
 NOT_IN_PLACE = "not in place"  # where an array may be that should have taken the place of one that was given
+WITHOUT_WAITING = "from the host, without waiting"  # as FROM_HOST; and waiting for a result is an error
 GUARDS = {
     FROM_HOST: (jax.transfer_guard_host_to_device,),
+    WITHOUT_WAITING: (jax.transfer_guard_host_to_device,),
     TO_THE_HOST: (jax.transfer_guard_host_to_device,),
     FROM_ANYWHERE: (jax.transfer_guard_host_to_device, jax.transfer_guard_device_to_device),
 }
@@ -194,6 +198,20 @@ def moved(work: Callable[..., Any], build: Callable[[], Mapping[str, Any]], barr
         match = re.search(r"Disallowed [\w-]+ transfer: aval=ShapedArray\((\w+\[[^\]]+\])", str(error))
         return match[1] if match else ""
     return ""
+
+
+@contextlib.contextmanager
+def waiting_refused() -> Iterator[None]:
+    """For a block of code, `block_until_ready` is a RuntimeError, as the function and as the method of an array."""
+
+    def refused(*_: Any) -> Any:
+        raise RuntimeError("block_until_ready was called inside the function.")
+
+    with (
+        unittest.mock.patch.object(jax, "block_until_ready", refused),
+        unittest.mock.patch.object(type(jnp.zeros(())), "block_until_ready", refused),
+    ):
+        yield
 
 
 def _put_on_the_host(work: Callable[..., Any], given: Mapping[str, Any]) -> str:

@@ -60,6 +60,7 @@ _OF_A_LESSON = {
     "pod": "real_chips.pictures.pods",
     "puzzle": "shardings.pictures.puzzles",
     "sharding": "shardings.pictures.brackets",
+    "stages": "placement.pictures.stages",
     "table": "gradients.pictures.tables",
     "triangles": "long_context.pictures.triangles",
     "ways": "cost.pictures.ways",

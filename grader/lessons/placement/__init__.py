@@ -1,4 +1,4 @@
-"""Where arrays live, what may meet, and how they move.
+"""Where arrays live, which can be used together, and how they move.
 
 Its files, in the order of the text: `whereabouts`, `moves`.
 """

@@ -14,20 +14,20 @@ LESSON = "03_placement"
 
 
 def _over(numbers: list[int], spec: P = P("x")) -> jax.Array:
-    """Entries 0, 10, 20, … laid out over the devices of these numbers, in this order."""
+    """Elements 0, 10, 20, … sharded over the devices with these IDs, in this order."""
     mesh = Mesh(np.array([jax.devices()[k] for k in numbers]), ("x",), axis_types=(AxisType.Auto,))
     return jax.device_put(10 * np.arange(2 * len(numbers)), NamedSharding(mesh, spec))
 
 
 def _drawn(rng: np.random.Generator) -> list[int]:
-    """Four devices, not in the order of their numbers."""
+    """Four devices, not in the order of their IDs."""
     numbers = [int(k) for k in rng.permutation(8)[:4]]
     return numbers if numbers != sorted(numbers) else numbers[::-1]
 
 
-@core("who_holds_it")
+@core(1)
 def who_holds_an_entry(rng: np.random.Generator) -> Question:
-    """On some of the devices, in the order of their numbers."""
+    """On some of the devices, in the order of their IDs."""
     return _holder(rng, sorted(_drawn(rng)))
 
 
@@ -46,22 +46,22 @@ def _holder(rng: np.random.Generator, numbers: list[int]) -> Question:
         if s.device == d and 10 * entry in np.asarray(s.data)
     )
     return Question(
-        f"A mesh with the axis x is made of devices {numbers}, in this order, and an array of 8 entries is "
-        f"put on it as P('x'). The number of the device that holds x[{entry}]:",
+        f"A mesh with one axis, x, has the devices {numbers}, in this order. An array `a` with 8 elements is sharded "
+        f"over it as P('x'). Which device holds a[{entry}]? (its ID)",
         answer,
-        f"Two entries a device: x[{entry}] belongs to place {entry // 2} of the mesh, and there stands "
-        f"device {answer}.",
+        f"Each device holds two elements, so a[{entry}] is at position {entry // 2} of the mesh, which is device "
+        f"{answer}.",
     )
 
 
-SAME = "One list of devices; the two layouts are the compiler's business."
-OTHERS = "Different devices, and JAX moves nothing that is committed."
-TURNED = "The same devices in another order are another list, and nothing that is committed moves."
+SAME = "One list of devices. Different shardings over it are the compiler's job."
+OTHERS = "The devices are different, and JAX doesn't move committed arrays."
+TURNED = "The same devices in a different order are a different list, and JAX doesn't move committed arrays."
 
 
 @core("fix_the_placement")
 def may_they_meet(rng: np.random.Generator) -> Question:
-    """Two committed arrays, over the same devices or over others."""
+    """Two committed arrays, on the same devices or on others."""
     numbers = sorted(_drawn(rng))
     others, why = [(numbers, SAME), (sorted(set(range(8)) - set(numbers)), OTHERS)][rng.integers(2)]
     return _meeting(rng, numbers, others, why)
@@ -69,7 +69,7 @@ def may_they_meet(rng: np.random.Generator) -> Question:
 
 @stretch("device_order")
 def may_they_meet_in_another_order(rng: np.random.Generator) -> Question:
-    """Two committed arrays, over the same devices in the same order or in another."""
+    """Two committed arrays, on the same devices in the same order or in another."""
     numbers = _drawn(rng)
     others, why = [(list(numbers), SAME), (numbers[::-1], TURNED)][rng.integers(2)]
     return _meeting(rng, numbers, others, why)
@@ -83,8 +83,8 @@ def _meeting(rng: np.random.Generator, numbers: list[int], others: list[int], wh
     except ValueError:
         answer = "error"
     return Question(
-        f"Meshes with Auto axes. x is put on devices {numbers} as P('x'), y on devices {others} as "
-        f"P({', '.join(map(repr, spec))}). x + y: 'runs' or 'error'?",
+        f"On meshes with Auto axes, `a` is put on devices {numbers} as P('x'), and `b` on devices {others} as "
+        f"P({', '.join(map(repr, spec))}). Does a + b run? ('runs' or 'error')",
         answer,
         why,
     )
@@ -95,12 +95,20 @@ def is_it_committed(rng: np.random.Generator) -> Question:
     device = int(rng.integers(8))
     x = jax.device_put(np.arange(4.0), jax.devices()[device])
     code, value, why = [
-        ("jnp.arange(4)", jnp.arange(4), "Nobody said where; JAX chose."),
-        ("jax.device_put(np.arange(4))", jax.device_put(np.arange(4)), "A device_put without a place commits to none."),
-        ("x + jnp.arange(4)", x + jnp.arange(4), "One committed operand is enough: the result is where it is."),
-        ("jnp.ones_like(x)", jnp.ones_like(x), "Today it takes over the placement of x, too."),
+        ("jnp.arange(4)", jnp.arange(4), "You didn't say where, so JAX chose."),
+        (
+            "jax.device_put(np.arange(4))",
+            jax.device_put(np.arange(4)),
+            "A device_put without a device or sharding doesn't commit.",
+        ),
+        (
+            "x + jnp.arange(4)",
+            x + jnp.arange(4),
+            "One committed operand is enough: the result is committed to its devices.",
+        ),
+        ("jnp.ones_like(x)", jnp.ones_like(x), "Today, it takes the sharding of x, too."),
         ("jnp.ones(x.shape)", jnp.ones(x.shape), "A shape says nothing about devices."),
-        ("jnp.asarray(np.asarray(x))", jnp.asarray(np.asarray(x)), "NumPy remembers no devices."),
+        ("jnp.asarray(np.asarray(x))", jnp.asarray(np.asarray(x)), "NumPy doesn't know about devices."),
     ][rng.integers(6)]
     return Question(
         f"x = jax.device_put(np.arange(4.0), jax.devices()[{device}]). Is {code} committed: True or False?",

@@ -1,4 +1,5 @@
-"""§ 1–7, the tables: where arrays live, what may meet, and how data move. Every answer is found by doing it."""
+"""§ 2, 6–10, the tables: where arrays are, which can be used together, and how data moves. Every answer is found by
+doing it."""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ from jax.sharding import PartitionSpec as P
 from grader.exercises import TableExercise
 from grader.lessons.shared import believed
 
-# What the lesson's first two cells define. The questions are expressions of these names, and are evaluated.
+# What the lesson's cells define. The questions are expressions of these names, and are evaluated.
 
 EVERYONE, FRONT, REAR, TURNED, RING = range(8), range(4), range(4, 8), range(7, -1, -1), (0, 2, 4, 6, 7, 5, 3, 1)
 
 
 def line(*numbers, explicit=False):
-    """A mesh with one axis, x, over the devices of these numbers, in this order."""
+    """A mesh with one axis, x, over the devices with these IDs, in this order."""
     kind = AxisType.Explicit if explicit else AxisType.Auto
     return Mesh(np.array([jax.devices()[k] for k in numbers]), ("x",), axis_types=(kind,))
 
@@ -33,7 +34,7 @@ def grid(rows, columns, explicit=False):
 
 
 def put(value, mesh, *spec):
-    """The array laid out over a mesh, committed."""
+    """The array, sharded over a mesh, committed."""
     return jax.device_put(value, NamedSharding(mesh, P(*spec)))
 
 
@@ -43,7 +44,7 @@ def lab():
     second = line(*REAR)
     arrays = {
         "v": v,
-        "fresh": jnp.arange(8.0),
+        "fresh": 10 * jnp.arange(8.0),
         "alone": jax.device_put(v, jax.devices()[0]),
         "sharded": put(v, line(*EVERYONE), "x"),
         "replicated": put(v, line(*EVERYONE)),
@@ -64,7 +65,7 @@ def lab():
 
 
 def _value_of(expression):
-    """What an expression of the lesson comes to; `with …: …` in one line is one, too."""
+    """The value of an expression of the lesson; `with …: …` in one line is one, too."""
     context, _, rest = re.fullmatch(r"(?:with (.+\)): )?()(.*)", expression).groups()
     with eval(context, dict(lab())) if context else contextlib.nullcontext():
         return eval(rest, dict(lab()))
@@ -73,7 +74,7 @@ def _value_of(expression):
 def runs(row):
     try:
         jax.block_until_ready(_value_of(row))
-    except Exception:  # which error, and with what words, differs between versions of JAX
+    except Exception:  # the type and text of the error differ between versions of JAX
         return "error"
     return "runs"
 
@@ -97,8 +98,8 @@ def _numbers(row):
 
 
 WHO_HOLDS_IT_ASKS = {
-    "": "A result is where its operands are, and what `device_put` gives back is where it was sent. Ask it: "
-    "`sorted(d.id for d in (…).devices())`. What is NumPy's is on no device.",
+    "": "A result is on the devices of its operands, and what `device_put` returns is where it was sent. NumPy arrays "
+    "aren't on any device. What does `sorted(d.id for d in (…).devices())` say?",
 }
 who_holds_it = TableExercise("who_holds_it", points=3, reference=_numbers, questions=WHO_HOLDS_IT_ASKS)
 who_holds_it.rows(HOLDERS)
@@ -106,47 +107,46 @@ who_holds_it.rows(HOLDERS)
 
 @who_holds_it.mistake
 def took_the_host_for_a_device(row):
-    """A NumPy array is in the memory of the Python process, the host. It has no `.devices()` and no sharding:
-    no device holds a part of it, until something puts it there."""
+    """A NumPy array is in host memory, and has no `.devices()`. Which device would hold a part of it?"""
     return {"v": [0]}.get(row)
 
 
 @who_holds_it.mistake
 def spread_a_fresh_array(row):
-    """Nothing said that it should be spread. What you make without saying where is whole on one device, the
-    default one. Look at `.devices()` of it."""
+    """An array that you create without saying where is on one device, the default one. What does its `.devices()`
+    say?"""
     return believed(row, list(EVERYONE), "jnp.arange(8)")
 
 
 @who_holds_it.mistake
 def copies_on_one_device(row):
-    """`P()` cuts nothing: every device of the *mesh* holds the whole. How many copies are that?"""
+    """`P()` splits nothing, so every device of the *mesh* holds the full array. How many devices does that mesh
+    have?"""
     return believed(row, [0], "replicated")
 
 
 @who_holds_it.mistake
 def one_entry_on_one_device(row):
-    """A program runs on all devices of the mesh that its operand is on, and its result is on all of them, however
-    small. Who holds a copy of a single number, when nothing is cut?"""
+    """A program runs on all devices of the mesh of its operand, and its result is on all of them, however small. If
+    nothing splits a single number, which devices hold it?"""
     return believed(row, [0], "sharded[0]")
 
 
 @who_holds_it.mistake
 def used_the_whole_machine(row):
-    """That mesh has only four of the devices. The other four hold nothing of the array and take no part in what
-    is computed from it."""
+    """That mesh has only four devices, and the other four hold none of the array. Which IDs does the mesh have?"""
     return believed(row, list(EVERYONE), "first_half")
 
 
 @who_holds_it.mistake
 def left_it_where_it_was(row):
-    """Those are the devices of `first_half` itself. `device_put` returns a *new* array: where is that one?"""
+    """Those are the devices of `first_half` itself. `device_put` returns a *new* array. Where is that one?"""
     return believed(row, list(FRONT), "jax.device_put(first_half, second_half_sharding)")
 
 
 @who_holds_it.mistake
 def counted_both_arrays(row):
-    """`first_half` stays where it is, yes. The question is about the array that `device_put` returns."""
+    """`first_half` does stay where it is. But which devices hold the array that `device_put` *returns*?"""
     return believed(row, list(EVERYONE), "jax.device_put(first_half, second_half_sharding)")
 
 
@@ -172,44 +172,44 @@ commit_status.rows(STATUS)
 
 @commit_status.mistake
 def to_be_somewhere_is_to_be_committed(row):
-    """It is on a device, but nobody said on which: JAX chose. Committed is what *you* have placed, or what
-    was computed from that."""
+    """It is on a device, but JAX chose which. An array is committed if *you* placed it, or if it was computed from
+    such an array. What did this call say about devices?"""
     return believed(row, True, "jnp.zeros(first_half.shape)")
 
 
 @commit_status.mistake
 def every_put_commits(row):
-    """`device_put` without a second argument says nothing about where. What would there be to hold on to?"""
+    """`device_put` without a second argument doesn't say where. What could the array be committed to?"""
     return believed(row, True, "jax.device_put(v)")
 
 
 @commit_status.mistake
 def the_default_device_needs_no_commitment(row):
-    """It would have come to device 0 anyway, but now you *said* so, and JAX keeps to it."""
+    """JAX would have chosen device 0 anyway, but here you *said* so. Who decided where this array is?"""
     return believed(row, False, "jax.device_put(v, jax.devices()[0])")
 
 
 @commit_status.mistake
 def ones_like_is_fresh(row):
-    """So it was in older versions, and so older tutorials say. Today it takes over more of its model than shape
-    and dtype: print its sharding."""
+    """That was so in older versions, and older tutorials say so. Today, `ones_like` takes more from its argument
+    than shape and dtype. What is the sharding of the result?"""
     return believed(row, False, "jnp.ones_like(first_half)")
 
 
 @commit_status.mistake
 def results_are_free(row):
-    """The result of a program stays where the committed operand made it run, and is committed there: one
-    committed operand is enough."""
+    """The result of a program stays where its committed operands made it run. How many of these operands are
+    committed?"""
     return believed(row, False, "first_half + fresh")
 
 
 @commit_status.mistake
 def numpy_remembers(row):
-    """On its way through NumPy the array became plain numbers on the host. Nothing there remembers devices."""
+    """In NumPy, the array became plain numbers on the host. What does NumPy know about devices?"""
     return believed(row, True, "jnp.asarray(np.asarray(first_half))")
 
 
-# May these meet?
+# Can these be added?
 
 MEETINGS = (
     "sharded + v",
@@ -226,46 +226,46 @@ will_it_run.rows(MEETINGS)
 
 @will_it_run.mistake
 def numpy_must_be_put_first(row):
-    """A NumPy array is as free as an uncommitted one: JAX brings it to wherever the program runs. (That costs a
-    trip from the host each time.)"""
+    """A NumPy array is as free as an uncommitted one: JAX sends it to wherever the program runs. (That costs a
+    transfer from the host each time.) Which operand here is committed?"""
     return believed(row, "error", "sharded + v")
 
 
 @will_it_run.mistake
 def layouts_must_agree(row):
-    """Same devices, same order: these are two layouts on one mesh, and the compiler knows how to bring them
-    together."""
+    """These are two shardings over the same devices in the same order, and the compiler can combine them. To which
+    list of devices is each operand committed?"""
     return believed(row, "error", "sharded + replicated")
 
 
 @will_it_run.mistake
 def some_devices_in_common(row):
-    """That they share devices is not enough. A program runs on one list of devices, and each committed operand
-    must be on exactly that list."""
+    """It isn't enough that they have a device in common. A program runs on one list of devices, and each committed
+    operand must be on exactly that list. Which list is each of these on?"""
     return believed(row, "runs", "sharded + alone")
 
 
 @will_it_run.mistake
 def order_does_not_matter(row):
-    """The same eight devices, but in another order: which device holds the first entry of each? A mesh is a
-    list, not a set."""
+    """They are on the same eight devices, but in a different order, and a mesh is a list. Which device holds the
+    first element of each?"""
     return believed(row, "runs", "sharded + backwards")
 
 
 @will_it_run.mistake
 def mesh_shapes_must_agree(row):
-    """With Auto axes only the *list* of devices counts. 4 × 2 and 2 × 4, read row by row, are the same list."""
+    """With Auto axes, only the *list* of devices counts. What list do you get if you read each mesh row by row?"""
     return believed(row, "error", "tall + wide")
 
 
 @will_it_run.mistake
 def ones_like_goes_anywhere(row):
-    """Older tutorials show this as an example of what may be mixed. Where is `jnp.ones_like(second_half)` today,
-    and is it committed?"""
+    """Older tutorials show this as an example of arrays that can be mixed. Where is `jnp.ones_like(second_half)`
+    today, and is it committed?"""
     return believed(row, "runs", "first_half + jnp.ones_like(second_half)")
 
 
-# Which entry does a device hold, when the devices come in another order?
+# Which element does a device hold, if the devices are in a different order?
 
 ORDER = (
     "backwards on device 0",
@@ -278,7 +278,7 @@ ORDER = (
 
 
 def _entry(row):
-    """The one entry that a device holds, or a value of NumPy's."""
+    """The one element that a device holds, or a value in NumPy."""
     expression, _, number = row.partition(" on device ")
     value = _value_of(expression)
     if not number:
@@ -288,9 +288,9 @@ def _entry(row):
 
 
 DEVICE_ORDER_ASKS = {
-    " on device": "At which place of its mesh does this device stand? The parts are dealt out in the order of the "
-    "places, and place k gets the number 10 · k.",
-    "asarray": "To Python an array is a whole: which number was put first?",
+    " on device": "Shards are assigned in the order of the positions, and position k gets the value 10 · k. At which "
+    "position of its mesh is this device?",
+    "asarray": "Python sees the full array. Which value is first in it?",
 }
 device_order = TableExercise("device_order", points=2, reference=_entry, questions=DEVICE_ORDER_ASKS)
 device_order.rows(ORDER)
@@ -303,24 +303,23 @@ def _device(row):
 
 @device_order.mistake
 def same_array_same_data(row):
-    """As a mathematical value it is the same array. But entries go to devices by their *place in the mesh*:
-    where in the mesh does this device stand?"""
+    """Mathematically, it is the same array. But elements go to devices by *position in the mesh*. At which position
+    is this device?"""
     name, number = _device(row)
     return 10 * number if name in ("backwards", "winding") else None
 
 
 @device_order.mistake
 def looked_up_the_place_for_the_device(row):
-    """That is the number of the device which stands at that place, times 10. The question goes the other way: at which
-    place stands this device?"""
+    """That is 10 times the ID of the device at that position. The question is the other way
+    around. At which position is this device?"""
     name, number = _device(row)
     return 10 * RING[number] if name == "winding" else None
 
 
 @device_order.mistake
 def counted_places_from_one(row):
-    """So it would be if places were counted from 1. They are counted from 0: how many devices stand before this
-    one?"""
+    """That would be correct if positions were counted from 1. How many devices are before this one?"""
     name, number = _device(row)
     places = {"backwards": list(TURNED), "winding": list(RING)}.get(name)
     return 10 * (places.index(number) + 1) if places else None
@@ -328,19 +327,19 @@ def counted_places_from_one(row):
 
 @device_order.mistake
 def read_backwards(row):
-    """Put together, the array reads as it always did: the sharding knows which device has which entry. Only
-    *who holds it* has changed."""
+    """Read as one array, it is what it always was, because the sharding knows which device has which element. Which
+    element was first?"""
     return believed(row, 70, "np.asarray(backwards)[0]")
 
 
 @device_order.mistake
 def nothing_moves_between_orders(row):
-    """`device_put` to a mesh with another order changes who holds what, and so it moves data. Who holds the
-    first entry of `sharded`?"""
+    """A `device_put` to a mesh with a different order changes which device holds what, so it moves data. Which
+    device holds the first element of `sharded`?"""
     return believed(row, 70, "jax.device_put(backwards, sharded.sharding) on device 0")
 
 
-# What may stand inside jit?
+# What can be inside jit?
 
 INSIDE = (
     "jax.device_put(jax.jit(jnp.sin)(first_half), second_half_sharding)",
@@ -357,43 +356,46 @@ inside_jit.rows(INSIDE)
 
 @inside_jit.mistake
 def a_program_can_move_its_data(row):
-    """One compiled program runs on one list of devices. `first_half` is committed to four of them, and
-    `second_half_sharding` names four others: which list should it be?"""
+    """A compiled program runs on one list of devices. `first_half` is committed to four of them, and
+    `second_half_sharding` names four others. Which list would the program run on?"""
     return believed(row, "runs", INSIDE[1])
 
 
 @inside_jit.mistake
 def out_shardings_lead_elsewhere(row):
-    """`out_shardings` lay out the result over the program's devices, and these are where the committed operand is."""
+    """`out_shardings` shard the result over the devices of the program. Where does its committed operand make it
+    run?"""
     return believed(row, "runs", INSIDE[2])
 
 
 @inside_jit.mistake
 def nothing_moves_around_jit(row):
-    """This `device_put` stands outside: the program is done, and its result is moved by the runtime, as any array."""
+    """This `device_put` is outside `jit`. When it begins, the program has ended. So what would be wrong with moving
+    the result?"""
     return believed(row, "error", INSIDE[0])
 
 
 @inside_jit.mistake
 def no_put_inside_at_all(row):
-    """Inside a program `device_put` is no transfer but a wish about the layout. This one names the devices that
-    the program runs on: nothing speaks against it."""
+    """Inside a program, `device_put` isn't a transfer but a request for a sharding. Which devices does this one
+    name?"""
     return believed(row, "error", INSIDE[3])
 
 
 @inside_jit.mistake
 def uncommitted_operands_bind(row):
-    """`fresh` is committed to nothing. So there is only one opinion about where this program runs."""
+    """`fresh` isn't committed. So how many lists of devices does this program get?"""
     return believed(row, "error", INSIDE[4])
 
 
 @inside_jit.mistake
 def a_set_is_enough(row):
-    """The same set of devices, but another order: that is another list, and a program has one."""
+    """They are the same devices in a different order, which makes a different list. How many lists can one program
+    have?"""
     return believed(row, "runs", INSIDE[5])
 
 
-# How does it travel? JAX's transfer guards see every transfer by the runtime, and none inside a program.
+# Which way does data go? JAX's transfer guards see every transfer by the runtime, and none inside a program.
 
 TRAVELS = (
     "jax.device_put(first_half, first_half.sharding)",
@@ -407,8 +409,8 @@ STAYS, BETWEEN, HOST, INSIDE_A_PROGRAM = "not at all", "between devices", "throu
 
 
 def _travels(row):
-    """Forbid one kind of transfer after the other, and see which one is missed."""
-    lab()  # made before anything is forbidden
+    """Forbid one kind of transfer after the other, and see which one is needed."""
+    lab()  # created before anything is forbidden
     for guard, way in ((jax.transfer_guard_host_to_device, HOST), (jax.transfer_guard_device_to_device, BETWEEN)):
         try:
             with guard("disallow_explicit"):
@@ -421,12 +423,13 @@ def _travels(row):
 
 
 WAYS = {
-    STAYS: "Not at all: the same array comes back. Is it on these devices already, and in this layout?",
-    BETWEEN: "Between devices: `device_put` sends blocks from device to device as they are. Who moves the data in "
-    "this line, and do the blocks stay as they are?",
-    HOST: "Through the host: NumPy stands in between, or `device_put` has to cut the blocks anew. Which of the two "
-    "is it here?",
-    INSIDE_A_PROGRAM: "In a program: a compiled one moves the data. Which function in this line compiles one?",
+    STAYS: "Not at all would mean that you get the same array back. Is it already on these devices, with this "
+    "sharding?",
+    BETWEEN: "Between devices, `device_put` sends shards as they are. What moves the data in this line, and do the "
+    "shards stay as they are?",
+    HOST: "Data goes through the host if NumPy is used on the way, or if `device_put` has to split it in a new way. "
+    "Which of the two is it here?",
+    INSIDE_A_PROGRAM: "In a program, collectives move the data. Which function in this line compiles a program?",
 }
 transfer_path = TableExercise("transfer_path", points=4, reference=_travels, options=WAYS)
 transfer_path.rows(TRAVELS)
@@ -434,40 +437,40 @@ transfer_path.rows(TRAVELS)
 
 @transfer_path.mistake
 def every_put_copies(row):
-    """It is there already, laid out like this. Compare with `is`: do you get another array?"""
+    """The array is already there, with this sharding. Compare with `is`. Do you get a different array?"""
     return believed(row, BETWEEN, TRAVELS[0])
 
 
 @transfer_path.mistake
 def every_way_leads_through_the_host(row):
-    """A device holds what is needed here: the very block, or all of the array, from which it can cut one. Then each
-    block goes straight to its new device."""
+    """A device holds what is needed here: exactly that shard, or the full array, which it can split. So what does
+    the host have to do?"""
     return believed(row, HOST, TRAVELS[1], TRAVELS[3])
 
 
 @transfer_path.mistake
 def device_put_never_needs_the_host(row):
-    """No device has the block that another one is to get: blocks have to be cut anew or put together, and the
-    devices have no program in common that could do it. Who is left?"""
+    """No device has the shard that another one needs: shards have to be put together, and the two meshes have no
+    program in common that could do it. What is left?"""
     return believed(row, BETWEEN, TRAVELS[2])
 
 
 @transfer_path.mistake
 def jit_needs_the_host(row):
-    """A compiled program changes the layout with collectives, among its own devices: the runtime transfers
-    nothing."""
+    """A compiled program reshards with collectives between its own devices. Which transfer is left outside the
+    program?"""
     return believed(row, HOST, TRAVELS[4])
 
 
 @transfer_path.mistake
 def jit_does_not_move(row):
-    """Nobody calls `device_put`, but the layout changes, and so data move: by a collective, inside the program."""
+    """No `device_put` is called, but the sharding changes, so data has to be sent. What sends it?"""
     return believed(row, STAYS, TRAVELS[4])
 
 
 @transfer_path.mistake
 def numpy_is_no_detour(row):
-    """`np.asarray` gives an array of NumPy's, in the host's memory. What is put on devices then comes from there."""
+    """`np.asarray` returns a NumPy array, in host memory. From where is it put on devices?"""
     return believed(row, BETWEEN, TRAVELS[5])
 
 
@@ -484,7 +487,7 @@ DONATED = "a itself, after jax.jit(jnp.sin, donate_argnums=0)(a)"
 
 
 def _survives(row):
-    """Make b of a, delete a, and look whether b is still there."""
+    """Make b from a, delete a, and see whether b is still there."""
     a = put(lab()["v"] + 1, line(*FRONT), "x")
     if row == DONATED:
         jax.block_until_ready(jax.jit(jnp.sin, donate_argnums=0)(a))
@@ -500,30 +503,32 @@ alias.rows((*ALIASES, DONATED))
 
 @alias.mistake
 def device_put_always_copies(row):
-    """The array is already where it is wanted, and as it is wanted, however that is spelled. So you get the
-    array you had: `b is a`."""
+    """The array is already where you want it, with the sharding that you want. So you get the same array back. What
+    does `b is a` say?"""
     return believed(row, "alive", ALIASES[0])
 
 
 @alias.mistake
 def asarray_is_array(row):
-    """As in NumPy: `array` copies, and `asarray` only makes sure that it is an array. It is one."""
+    """As in NumPy, `array` copies, and `asarray` only makes sure that it is an array. What does it do with one that
+    already is?"""
     return believed(row, "alive", ALIASES[1])
 
 
 @alias.mistake
 def copies_hang_on_the_original(row):
-    """This asks for memory of its own, in so many words."""
+    """This call asks explicitly for its own memory. What could deleting `a` do to it?"""
     return believed(row, "deleted", ALIASES[2], ALIASES[3])
 
 
 @alias.mistake
 def adding_nothing_changes_nothing(row):
-    """To add is to run a program, and its result is a new array, even if the numbers are the same."""
+    """An addition runs a program, and its result is a new array, even if the values are the same. Whose memory is
+    it in?"""
     return believed(row, "deleted", ALIASES[4])
 
 
 @alias.mistake
 def donation_is_a_loan(row):
-    """Donated is given away: the program may write its result into that memory, and the operand is gone."""
+    """If you donate an array, the program may write its result into that memory. What happens to the operand?"""
     return believed(row, "alive", DONATED)
