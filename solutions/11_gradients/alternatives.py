@@ -1,6 +1,6 @@
-"""Right answers to 11_gradients, each spelled differently from the lesson's model solution.
+"""Correct answers to 11_gradients, each spelled differently from the lesson's model solution.
 
-All of them must earn full marks: the judge sees what a program does, not how it is written.
+All of them must earn full points: the grader sees what a program does, not how it is written.
 """
 
 from functools import partial
@@ -28,7 +28,7 @@ def may_vary(value):
 
 
 def dp_gradient_outside__sum_over_all(params, x, y, *, mesh):
-    """Sums of squares, divided by the number of all entries."""
+    """Sums of squares, divided by the number of all elements."""
     entries = y.size
 
     @partial(jax.shard_map, mesh=mesh, in_specs=ROWS, out_specs=P())
@@ -40,13 +40,13 @@ def dp_gradient_outside__sum_over_all(params, x, y, *, mesh):
 
 
 def dp_gradient_outside__mean_behind(params, x, y, *, mesh):
-    """Every device's loss comes out, cut; the mean is taken of that."""
+    """Every device returns its loss, and the mean is taken outside."""
     go = jax.shard_map(lambda *own: network(*own)[None], mesh=mesh, in_specs=ROWS, out_specs=P("data"))
     return go(params, x, y).mean()
 
 
 def gradient_of_the_mean__divided(params, x, y, *, mesh):
-    """The second way is as good."""
+    """Dividing is as good."""
 
     def go(*own):
         value, grads = jax.value_and_grad(network)(*own)
@@ -56,7 +56,7 @@ def gradient_of_the_mean__divided(params, x, y, *, mesh):
 
 
 def gradient_of_the_mean__unchecked(params, x, y, *, mesh):
-    """Unchecked, the old recipe is right."""
+    """Unchecked, the common recipe is correct."""
 
     def go(*own):
         return lax.pmean(jax.value_and_grad(network)(*own), "data")
@@ -72,7 +72,7 @@ def gradient_divided__scaled_loss(params, x, y, *, mesh):
 
 
 def gradient_divided__of_the_mean(params, x, y, *, mesh):
-    """The first way is as good."""
+    """Differentiating the mean is as good."""
 
     def go(params, x, y):
         return jax.grad(lambda p: lax.pmean(network(p, x, y), "data"))(params)
@@ -89,7 +89,7 @@ def gradient_cast__unchecked(params, x, y, *, mesh):
 
 
 def gradient_cast__stacked(params, x, y, *, mesh):
-    """Every device's gradient comes out, one behind the other."""
+    """The norm of one long vector, and a sum of gradients that are divided first."""
 
     def go(params, x, y):
         grads = jax.grad(network)(jax.tree.map(may_vary, params), x, y)
@@ -109,7 +109,7 @@ def closed_over_params__unchecked(params, x, y, *, mesh):
 
 
 def closed_over_params__cast_inside(params, x, y, *, mesh):
-    """The cast stands in the function of one row, closed over as before."""
+    """The cast is in the function of one row, closed over as before."""
 
     def of_one(row, target):
         return jax.grad(network)(jax.tree.map(may_vary, params), row, target)
@@ -126,7 +126,7 @@ def closed_over_params__row_by_row(params, x, y, *, mesh):
 
 
 def custom_vjp_pair__checked(params, x, y, *, mesh):
-    """With the check on JAX writes both rules."""
+    """With check_vma, JAX inserts both rules."""
 
     def local(params, x, y):
         hidden = jnp.tanh(x @ params["w1"])
@@ -149,7 +149,7 @@ def custom_vjp_pair__from_outside(params, x, y, *, mesh):
 
 
 def one_all_reduce__by_shard_map(w, xs, ys, *, mesh):
-    """Each device adds up its own gradients; one psum at the end."""
+    """Each device sums its own gradients; one psum at the end."""
 
     def go(w, xs, ys):
         own = may_vary(w)
@@ -161,12 +161,12 @@ def one_all_reduce__by_shard_map(w, xs, ys, *, mesh):
 
 
 def one_all_reduce__all_at_once(w, xs, ys, *, mesh):
-    """No loop: right, where the whole batch fits."""
+    """No loop: correct, if the full batch fits."""
     return jax.grad(squared)(w, xs, ys)
 
 
 def one_all_reduce__by_types(w, xs, ys, *, mesh):
-    """A copy of w whose gradient is unreduced; before JAX 0.9 the gradient is written out instead."""
+    """A replica of w whose gradient is unreduced; before JAX 0.9, the gradient is written out instead."""
     part, whole = NamedSharding(mesh, P(unreduced={"data"})), NamedSharding(mesh, P())
     if jax.__version_info__ < (0, 9):
         parts = [jnp.dot((x + x).T, x @ w - y, out_sharding=part) for x, y in zip(xs, ys, strict=True)]

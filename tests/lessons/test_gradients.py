@@ -30,15 +30,15 @@ def inside(body, out=P(), check_vma=True):
 
 
 def sum_over_own_rows(params, x, y):
-    """The psum of sums, divided by the number of a device's own entries."""
+    """The psum of sums, divided by the number of a device's own elements."""
     return lax.psum(jnp.sum((jnp.tanh(x @ params["w1"]) @ params["w2"] - y) ** 2) / y.size, "data")
 
 
-def everybodys_recipe(params, x, y):
+def common_recipe(params, x, y):
     return lax.pmean(jax.value_and_grad(loss)(params, x, y), "data")
 
 
-def psum_behind(params, x, y):
+def psum_afterward(params, x, y):
     value, grads = jax.value_and_grad(lambda p: lax.pmean(loss(p, x, y), "data"))(params)
     return value, lax.psum(grads, "data")
 
@@ -55,12 +55,12 @@ def looped(w, xs, ys, *, mesh):
 
 
 SPELLINGS = [
-    ("gradient_of_the_mean", inside(everybodys_recipe), "summed_once_more"),
+    ("gradient_of_the_mean", inside(common_recipe), "summed_once_more"),
     ("one_all_reduce", looped, "reduced_every_part"),
 ]
 MORE_SPELLINGS = [
     ("dp_gradient_outside", inside(sum_over_own_rows), "sum_of_means"),
-    ("gradient_of_the_mean", inside(psum_behind), "summed_once_more"),
+    ("gradient_of_the_mean", inside(psum_afterward), "summed_once_more"),
     ("gradient_divided", inside(lambda *a: lax.pmean(jax.grad(loss)(*a), "data")), "local_then_mean"),
     ("gradient_divided", inside(lambda *a: lax.psum(jax.grad(loss)(*a), "data")), "local_then_sum"),
     ("one_all_reduce", scanned, "reduced_every_turn"),

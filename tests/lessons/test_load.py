@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 TEXTS = {text.stem: text.read_text() for text in sorted(ROOT.glob("solutions/*/*.md")) if text.stem == text.parent.name}
 ROWS, CORE_TABLES = 6, 2
 # The runs of one experiment, the programs of one cell: with fewer of them it would be another question.
-LARGER = {"which_run": 7, "same_lr_question": 7, "transposes": 8, "same_with_vma_off": 8}
+LARGER = {"which_run": 7, "same_lr_question": 7}
 STARTER = re.compile(r"^:answer: (\w+)\n\n((?:(?!^```|BEGIN SOLUTION).)*)", re.MULTILINE | re.DOTALL)
 ROW = re.compile(r"[\"'] ?: \.\.\.[,}]")
 

@@ -21,7 +21,6 @@ NOT_YET = (
     "08_rings",
     "09_cost",
     "10_explicit",
-    "11_gradients",
     "12_data_parallel",
     "13_tensor_parallel",
     "14_fsdp",

@@ -1,4 +1,4 @@
-"""Gradients through collectives: who adds up, and where.
+"""Gradients through collectives: what is summed, and where.
 
 Its files, in the order of the text: `transposes`, `means`, `rules`.
 """

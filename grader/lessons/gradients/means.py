@@ -1,6 +1,6 @@
-"""§ 4–5: gradients of a mean, taken outside of shard_map and inside of it.
+"""§ 4, 6: gradients of a mean, taken inside shard_map and outside of it.
 
-Each program is held against the gradient of the same loss on one device.
+Each program is compared with the gradient of the same loss on one device.
 """
 
 from __future__ import annotations
@@ -19,15 +19,12 @@ BATCH = P("data")
 
 
 def loss(params, x, y):
-    """The network and the loss of the lesson: a mean over the batch, and over what comes out."""
+    """The lesson's network and its loss: a mean over the rows and over the outputs."""
     return jnp.mean((jnp.tanh(x @ params["w1"]) @ params["w2"] - y) ** 2)
 
 
 def network(draw: Draw, first: P = P(), second: P = P(), batch: P = BATCH) -> tuple[dict, int]:
-    """Arguments for the loss, and through how many roundings an entry of a gradient goes.
-
-    Forwards and backwards there are sums over the features, the hidden units, the results and the rows.
-    """
+    """Arguments for the loss, and the number of roundings that an element of a gradient goes through."""
     rows, a, b, c = draw.lengths(4, divisible_by=8)
     params = {"w1": Array(draw.values(a, b) / 40, first), "w2": Array(draw.values(b, c) / 40, second)}
     given = {
@@ -39,7 +36,7 @@ def network(draw: Draw, first: P = P(), second: P = P(), batch: P = BATCH) -> tu
 
 
 def _on_devices(body, mesh, out, check_vma=True):
-    """`body` of the whole parameters and a part of the batch."""
+    """`body` of the full parameters and of each device's rows."""
     return jax.shard_map(body, mesh=mesh, in_specs=(P(), BATCH, BATCH), out_specs=out, check_vma=check_vma)
 
 
@@ -47,7 +44,7 @@ def each(params, change):
     return jax.tree.map(change, params)
 
 
-# The gradient from outside: the loss is a program on many devices, and jax.grad is taken of that.
+# From outside (§ 6): the loss is a program on many devices, and that is what is differentiated.
 
 dp_gradient_outside = ProgramExercise("dp_gradient_outside", points=4, reference=loss)
 
@@ -56,7 +53,7 @@ dp_gradient_outside = ProgramExercise("dp_gradient_outside", points=4, reference
 def _(draw: Draw) -> Case:
     given, roundings = network(draw)
     mesh = draw.mesh("data", "model")
-    entries = [*(p.value.size for p in given["params"].values()), 1, 1, 1, 1]  # and a few single numbers
+    entries = [*(p.value.size for p in given["params"].values()), 1, 1, 1, 1]  # and a few single values
     enough = sum(bytes_sent("all_reduce", n, mesh["data"]) for n in entries)
     limits = [BytesSent(enough), Besides(1)]  # the mean of the devices' losses may be left to the compiler
     return Case(given, mesh, P(), limits=limits, cotangents=Array(np.float32(1), P()), roundings=roundings)
@@ -71,15 +68,16 @@ def _outside(combine, check_vma=True):
 
 @dp_gradient_outside.mistake
 def sum_of_means(params, x, y, *, mesh, check_vma=False):
-    """n times too large: the sum of n means, each over a device's own rows, is n times the mean. (A sum divided by the
-    *local* number of rows is such a mean.) Which collective averages means?"""
+    """The loss was n times too large: each device's loss is a mean over its own rows, and the sum of n means is n
+    times their mean. Dividing a sum by the *local* number of rows makes such a mean, too. Which collective averages
+    means?"""
     return _outside(lambda own, _: lax.psum(own, "data"), check_vma)(params, x, y, mesh=mesh)
 
 
 @dp_gradient_outside.mistake
 def never_divided(params, x, y, *, mesh):
-    """That is the sum over all rows and all results, divided by nothing. The loss is a mean. By how many numbers, on
-    all devices together, does it have to be divided?"""
+    """The result was the sum over all rows and all outputs, never divided. The loss is a mean. By how many
+    elements, on all devices together, should the sum be divided?"""
 
     def body(params, x, y):
         return lax.psum(loss(params, x, y) * y.size, "data")
@@ -89,23 +87,22 @@ def never_divided(params, x, y, *, mesh):
 
 @dp_gradient_outside.mistake
 def divided_by_every_device(params, x, y, *, mesh):
-    """Too small by the number of devices along `model`. The batch is cut over `data` only: devices along the other axis
-    have the same rows. If you divide, by how many: how many terms has the sum?"""
+    """The loss was too small, by a factor of the number of devices along `model`. The rows are sharded over `data`
+    only, so devices along `model` hold the same rows. How many terms does your sum have?"""
     return _outside(lambda own, mesh: lax.psum(own, "data") / mesh.size)(params, x, y, mesh=mesh)
 
 
 @dp_gradient_outside.mistake
 def loss_of_its_own_rows(params, x, y, *, mesh, check_vma=False):
-    """Each device returned the loss of its own rows, and out_specs=P() promises that all of them have the same number.
-    Which collective over which axis makes that true?"""
+    """Each device returned the loss of its own rows, although `out_specs=P()` declares that all devices hold the
+    same value. Which collective makes that true, and over which axis?"""
     return _outside(lambda own, _: own, check_vma)(params, x, y, mesh=mesh)
 
 
 @dp_gradient_outside.mistake
 def summed_over_both_axes(params, x, y, *, mesh):
-    """Along `model` the devices hold the same rows and the same loss. Over that axis too a sum would count every row
-    several times, and a mean tells nothing new. JAX refuses both (an older one does not). Over which axis was the batch
-    cut?"""
+    """The loss was summed over `model` too, although devices along `model` hold the same rows and the same loss. So
+    every row was counted more than once. (Newer versions of JAX refuse this.) Over which axis are the rows sharded?"""
 
     def combine(own, mesh):
         return lax.psum(own, ("data", "model")) / mesh.shape["data"]
@@ -115,15 +112,15 @@ def summed_over_both_axes(params, x, y, *, mesh):
 
 @dp_gradient_outside.mistake
 def left_unchecked(params, x, y, *, mesh):
-    """The gradients are right. But unchecked, JAX does not know that devices along `model` do the same, and adds up
-    over that axis as well, also the gradients with respect to x and y. With the check on none of that is sent."""
+    """The gradients were correct, but too much was sent. Without `check_vma`, JAX doesn't know that devices along
+    `model` compute the same, so it also summed over that axis. What is different if the check of `shard_map` is on?"""
     return _outside(lambda own, _: lax.pmean(own, "data"), check_vma=False)(params, x, y, mesh=mesh)
 
 
 @dp_gradient_outside.mistake
 def gathered_the_batch(params, x, y, *, mesh):
-    """The batch was gathered, and every device computed the loss of all rows: right, and n times the work, with the
-    data sent round. What does a device have to know of the others' rows, if the loss is a mean?"""
+    """The gradients were correct, but the program gathered the batch, and every device computed the loss of all
+    rows: n times the work. If the loss is a mean, what does a device need to know about the rows of the others?"""
 
     def body(params, x, y):
         return loss(params, *(lax.all_gather(part, "data", tiled=True) for part in (x, y)))
@@ -131,7 +128,7 @@ def gathered_the_batch(params, x, y, *, mesh):
     return _on_devices(body, mesh, P(), check_vma=False)(params, x, y)
 
 
-# Inside, the first way: what is differentiated is the mean over all devices.
+# Inside (§ 4): the mean over all devices is differentiated.
 
 gradient_of_the_mean = ProgramExercise("gradient_of_the_mean", points=4, reference=jax.value_and_grad(loss))
 
@@ -140,20 +137,20 @@ gradient_of_the_mean = ProgramExercise("gradient_of_the_mean", points=4, referen
 def _(draw: Draw) -> Case:
     given, roundings = network(draw)
     mesh = draw.mesh("data", "model")
-    # The loss, each parameter's gradient; and, where the check is off, the loss once more on the way back.
+    # The loss, each parameter's gradient; and, without check_vma, the loss once more in the backward pass.
     entries = [*(p.value.size for p in given["params"].values()), 1, 1]
     enough = sum(bytes_sent("all_reduce", n, mesh["data"]) for n in entries)
     return Case(
         given,
         mesh,
         (P(), {"w1": P(), "w2": P()}),
-        limits=[Turns({"all_reduce": 4}), TakenInside(), BytesSent(enough)],
+        limits=[TakenInside(), BytesSent(enough)],
         roundings=roundings,
     )
 
 
 def _inside(combine, then, check_vma=True):
-    """Loss and gradient of `combine`d losses, taken on the devices; `then` is done to the gradient."""
+    """Loss and gradient of the losses after `combine`, taken on the devices; `then` is applied to the gradient."""
 
     def program(params, x, y, *, mesh):
         def body(params, x, y):
@@ -179,31 +176,30 @@ def _mean(value):
 
 @gradient_of_the_mean.mistake
 def gradient_of_its_own_loss(params, x, y, *, mesh):
-    """The loss is right, and its gradient n times too large: a sum of the gradients of n means. (Where the parameters
-    are the same on all devices, JAX adds these up, with the check on.) Of which loss is the gradient due, and of which
-    did you take it?"""
+    """The loss was correct, and its gradient n times too large: it is the sum of the gradients of n means. With
+    `check_vma` on, JAX sums the gradients of replicated parameters. Which loss did you differentiate, and which one
+    should it be?"""
     return _inside(keep, keep)(params, x, y, mesh=mesh)
 
 
 @gradient_of_the_mean.mistake
 def summed_once_more(params, x, y, *, mesh):
-    """Your last collective found a gradient that JAX had added up already, the same on all devices. A psum of n equal
-    numbers multiplies by n. A pmean of them changes none, and then the sum was one of n means. What has to be averaged
-    instead, and where?"""
+    """The gradient was too large by a factor of n or more. JAX had already summed it over the devices, so a psum
+    multiplied it by n, and a pmean changed nothing. What should be averaged instead, and where?"""
     return _inside(_mean, _sum)(params, x, y, mesh=mesh)
 
 
 @gradient_of_the_mean.mistake
 def averaged_once_more(params, x, y, *, mesh):
-    """The numbers are right: a mean of equal numbers changes none. But every gradient travels twice, and gradients are
-    most of what training sends. Print the type of the gradient before your pmean: does it vary?"""
+    """The values were correct, but every gradient was sent twice, and gradients are most of what training sends.
+    The last pmean averaged equal values. What is the type of the gradient before it: does it vary?"""
     return _inside(_mean, _mean)(params, x, y, mesh=mesh)
 
 
 @gradient_of_the_mean.mistake
 def differentiated_a_sum(params, x, y, *, mesh):
-    """Loss and gradient are n times too large, as where the devices' losses are added up, each of them a mean over its
-    own rows. Which collective takes the mean?"""
+    """Loss and gradient were both n times too large. The devices' losses were summed, and each of them is a mean
+    over that device's rows. Which collective takes the mean of means?"""
 
     def body(params, x, y):
         return jax.value_and_grad(lambda p: _sum(loss(p, x, y)))(params)
@@ -213,8 +209,8 @@ def differentiated_a_sum(params, x, y, *, mesh):
 
 @gradient_of_the_mean.mistake
 def returned_its_own_loss(params, x, y, *, mesh):
-    """What is returned differs from device to device, as the loss of a device's own rows does, and out_specs promise
-    the same on all of them. What combines the losses, for the result and for the gradient?"""
+    """The returned loss differed between devices, as the loss of a device's own rows does, but `out_specs` declare
+    it the same on all. What combines the losses, for the result and for the gradient?"""
 
     def body(params, x, y):
         return jax.value_and_grad(loss)(params, x, y)
@@ -224,19 +220,34 @@ def returned_its_own_loss(params, x, y, *, mesh):
 
 @gradient_of_the_mean.mistake
 def taken_outside(params, x, y, *, mesh):
-    """Loss and gradient are right, but `jax.value_and_grad` stands around the shard_map. Inside, what is differentiated
-    is a function of `params` in the body, and the body returns its value and its gradient."""
+    """Loss and gradient were correct, but `jax.value_and_grad` was outside `shard_map`. The exercise differentiates
+    inside. Which function of `params` could the body differentiate?"""
     return jax.value_and_grad(_on_devices(lambda *own: _mean(loss(*own)), mesh, P()))(params, x, y)
 
 
 @gradient_of_the_mean.mistake
+def gradients_before_the_loss(params, x, y, *, mesh):
+    """The gradients came before the loss. `jax.value_and_grad` returns a value first, and then gradients. Which order
+    does the exercise ask for?"""
+    value, grads = gradient_of_the_mean.reference(params, x, y)
+    return grads, value
+
+
+@gradient_of_the_mean.mistake
+def without_the_loss(params, x, y, *, mesh):
+    """The result was the gradients alone, without the loss. `jax.grad` returns only gradients. Which transformation
+    also returns the value of the function?"""
+    return gradient_of_the_mean.reference(params, x, y)[1]
+
+
+@gradient_of_the_mean.mistake
 def mean_loss_unchecked(params, x, y, *, mesh):
-    """Without the check nobody knows that the parameters are the same everywhere, so nobody adds up their gradient:
-    each device holds that of its own rows. With the check on, the gradient of the mean loss comes out complete."""
+    """Each device held the gradient of its own rows only. Without `check_vma`, JAX doesn't know that the parameters
+    are replicated, so it doesn't sum their gradients. What changes if the check of `shard_map` is on?"""
     return _inside(_mean, keep, check_vma=False)(params, x, y, mesh=mesh)
 
 
-# The second way: the devices' own gradients, which JAX adds up; to be divided.
+# Inside (§ 6): the devices' own gradients, which JAX sums, are divided.
 
 gradient_divided = ProgramExercise("gradient_divided", points=3, reference=jax.grad(loss))
 
@@ -254,7 +265,7 @@ def _(draw: Draw) -> Case:
 
 
 def _local(then, check_vma=True):
-    """The gradient of each device's own loss, and what is done to it."""
+    """The gradient of each device's own loss, with `then` applied to it."""
 
     def program(params, x, y, *, mesh):
         def body(params, x, y):
@@ -267,41 +278,42 @@ def _local(then, check_vma=True):
 
 @gradient_divided.mistake
 def local_gradient(params, x, y, *, mesh):
-    """Exactly n times too large: a sum of n means. (Where the parameters come in the same on all devices, JAX adds
-    their gradient up, with the check on.) What is the mean of the whole batch, in terms of that sum?"""
+    """The gradient was exactly n times too large: it is a sum of the gradients of n means. With `check_vma` on, JAX
+    sums the gradients of replicated parameters. How do you get the mean of n terms from their sum?"""
     return _local(keep)(params, x, y, mesh=mesh)
 
 
 @gradient_divided.mistake
 def local_then_mean(params, x, y, *, mesh):
-    """n times too large, as by the recipe of every older tutorial: local gradient, then pmean. With the check on the
-    gradient is the same on all devices already; a mean of equal numbers changes none, and a sum multiplies them by n.
-    What is missing is no collective."""
+    """The gradient was n times too large. This is what the common recipe gives with `check_vma` on: the gradient is
+    already summed and the same on all devices, and a pmean of equal values changes nothing. What, other than a
+    collective, is missing?"""
     return _local(_mean)(params, x, y, mesh=mesh)
 
 
 @gradient_divided.mistake
 def local_then_sum(params, x, y, *, mesh):
-    """n² times too large, as where JAX has added the gradients up, and a psum adds n equal sums once more. Neither is
-    the mean that was asked for. How often must something travel here, and what is left to do on each device?"""
+    """The gradient was n² times too large. JAX had already summed it, and a psum added n equal sums. How often does
+    each gradient have to be sent, and what is left to do on each device?"""
     return _local(_sum)(params, x, y, mesh=mesh)
 
 
 @gradient_divided.mistake
 def divided_by_the_mesh(params, x, y, *, mesh):
-    """What you divided by is as large as the number of all devices, but the sum has as many terms as there are devices
-    along `data`: the others hold copies. `jax.lax.axis_size` tells the length of an axis, on every mesh."""
+    """The gradient was too small: it was divided by the number of all devices. But the sum has only as many terms
+    as there are devices along `data`, because devices along `model` hold replicas. What is the length of that axis
+    on any mesh?"""
     return _local(lambda g: g / mesh.size)(params, x, y, mesh=mesh)
 
 
 @gradient_divided.mistake
 def divided_without_a_sum(params, x, y, *, mesh):
-    """With the check off nobody added the gradients up: each device divided its own by n and kept it, while out_specs
-    promise the same on all. Where does the sum come from when the check is on?"""
+    """Each device returned its own gradient, divided by n, although `out_specs` declare the same value on all
+    devices. Without `check_vma`, JAX sums nothing. Where does the sum come from if the check of `shard_map` is on?"""
     return _local(lambda g: g / lax.axis_size("data"), check_vma=False)(params, x, y, mesh=mesh)
 
 
-# The third way: parameters that may differ have gradients that may differ. Needed where one looks at these.
+# Inside (§ 4): varying parameters have varying gradients, which you can look at.
 
 gradient_cast = ProgramExercise("gradient_cast", points=4, reference=lambda params, x, y: _norms_and_mean(params, x, y))
 
@@ -329,7 +341,7 @@ def _(draw: Draw) -> Case:
 
 
 def _cast(combine, then, check_vma=True, cast=True, out=P()):
-    """The norm of each device's gradient, by parameters that may differ, and what is done to the gradient."""
+    """The norm of each device's gradient with respect to varying parameters, and the gradient after `then`."""
 
     def program(params, x, y, *, mesh):
         def body(params, x, y):
@@ -344,36 +356,43 @@ def _cast(combine, then, check_vma=True, cast=True, out=P()):
 
 @gradient_cast.mistake
 def cast_then_summed(params, x, y, *, mesh):
-    """The norms are right: each device has its own gradient now. Adding these up gives a sum of n means. The gradient
-    of the whole batch is their mean."""
+    """The norms were correct, and the gradient was n times too large. You summed the devices' gradients, and each
+    is that of a mean over one device's rows. What is the gradient of the mean over all rows?"""
     return _cast(keep, _sum)(params, x, y, mesh=mesh)
 
 
 @gradient_cast.mistake
 def averaged_loss_and_gradient(params, x, y, *, mesh):
-    """Norms and gradient are 1/n of what they should be: divided once too often. A loss that is averaged before it is
-    differentiated gives each device 1/n of its own gradient. Which division has to go, if the norms are to be those of
-    a device's *own* loss?"""
+    """Norms and gradient were both 1/n of the expected ones: they were divided once too often. If the loss is
+    averaged before it is differentiated, each device gets 1/n of its own gradient. Which of the two divisions has
+    to go?"""
     return _cast(_mean, _mean)(params, x, y, mesh=mesh)
 
 
 @gradient_cast.mistake
 def averaged_loss_summed_gradient(params, x, y, *, mesh):
-    """The gradient is right, and the norms are 1/n of what they should be. Where the mean of all losses is
-    differentiated, a device's part of that is 1/n of its own gradient: of which loss should each device take the
-    gradient?"""
+    """The gradient was correct, but the norms were 1/n of the expected ones. A device's part in the gradient of the
+    *mean* loss is 1/n of its own gradient. Which loss should each device differentiate?"""
     return _cast(_mean, _sum)(params, x, y, mesh=mesh)
 
 
 @gradient_cast.mistake
 def cast_and_left(params, x, y, *, mesh, check_vma=False):
-    """Every device has a gradient of its own, and nobody has combined them. out_specs=P() promises one gradient for
-    all. Which collective is left for you to write?"""
+    """A value that varies over `data` was declared replicated: the gradient of a device's own loss that no
+    collective combined, or the norms, if one `out_specs=P()` stands for everything. Which part of your result
+    varies, and what does its spec say?"""
     return _cast(keep, keep, check_vma)(params, x, y, mesh=mesh)
 
 
+@gradient_cast.mistake
+def gradients_before_the_norms(params, x, y, *, mesh):
+    """The gradients came before the norms. Which order does the exercise ask for?"""
+    norms, mean = _norms_and_mean(params, x, y)
+    return mean, norms
+
+
 def _norms_by(norm, norms_first=True):
-    """Cast and averaged as is due; the norms by `norm`, of each device's gradient or, else, of their mean."""
+    """Cast and averaged as expected, with the `norm` of each device's gradient or, otherwise, of their mean."""
 
     def program(params, x, y, *, mesh):
         def body(params, x, y):
@@ -388,22 +407,22 @@ def _norms_by(norm, norms_first=True):
 
 @gradient_cast.mistake
 def norm_of_the_mean(params, x, y, *, mesh):
-    """The gradient is right. But all norms are the same, since they are the norm of the *averaged* gradient: by then
-    the devices' own gradients are gone. Take the norms before these are combined, by you or by JAX."""
+    """The gradient was correct, but all norms were equal: they are the norm of the *averaged* gradient. By then,
+    the devices' own gradients are gone. When do you have to take the norms?"""
     return _norms_by(_norm, norms_first=False)(params, x, y, mesh=mesh)
 
 
 @gradient_cast.mistake
 def norm_of_the_first_array(params, x, y, *, mesh):
-    """The gradient is right. But the norm is that of w1's gradient alone: the gradient of a network is all of its
-    arrays together, one long vector."""
+    """The gradient was correct, but the norms were those of the gradient of w1 alone. A network's gradient is all
+    of its arrays together, as one long vector. Which arrays does your norm leave out?"""
     return _norms_by(lambda grads: jnp.sqrt(jnp.sum(grads["w1"] ** 2)))(params, x, y, mesh=mesh)
 
 
 @gradient_cast.mistake
 def norms_added_up(params, x, y, *, mesh):
-    """The gradient is right. The norm of w1's gradient and that of w2's were added up. The two together are one long
-    vector, and its norm is one root: of what sum?"""
+    """The gradient was correct, but the norms of the gradients of w1 and w2 were added. Together they are one long
+    vector, whose norm is a single square root. Of which sum?"""
     return _norms_by(lambda grads: sum(jnp.sqrt(jnp.sum(g**2)) for g in jax.tree.leaves(grads)))(
         params, x, y, mesh=mesh
     )
@@ -411,21 +430,22 @@ def norms_added_up(params, x, y, *, mesh):
 
 @gradient_cast.mistake
 def norms_without_a_root(params, x, y, *, mesh):
-    """The gradient is right. The norms are still squared: a sum of squares, whose root was not taken."""
+    """The gradient was correct, but the norms were still squared: they are sums of squares. Which step of a norm is
+    missing?"""
     return _norms_by(lambda grads: sum(jnp.sum(g**2) for g in jax.tree.leaves(grads)))(params, x, y, mesh=mesh)
 
 
 @gradient_cast.mistake
 def not_cast(params, x, y, *, mesh):
-    """All norms are the same, and too large: they are norms of the sum over all devices. If no psum of yours made it,
-    JAX did: parameters that are the same everywhere have a gradient that is. Which cast changes that?"""
+    """All norms were equal and too large: they are norms of a gradient that was already summed over the devices.
+    JAX sums the gradient of replicated parameters. Which cast changes that?"""
     return _cast(keep, _mean, cast=False)(params, x, y, mesh=mesh)
 
 
 @gradient_cast.mistake
 def not_cast_but_divided(params, x, y, *, mesh):
-    """The gradient is right. But all norms are the same: they are norms of the sum over all devices. Where parameters
-    are the same everywhere JAX adds up before you can look. How do you keep it from adding?"""
+    """The gradient was correct, but all norms were equal: they are norms of the gradient summed over the devices.
+    JAX sums the gradient of replicated parameters before you can look at it. How do you keep it from doing that?"""
 
     def program(params, x, y):
         grads = jax.grad(loss)(params, x, y)

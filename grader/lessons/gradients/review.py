@@ -13,7 +13,7 @@ def _number(value: float) -> float | int:
     return int(value) if value == int(value) else value
 
 
-# What a recipe inside shard_map makes of the right gradient, as a power of the number of devices; by the check.
+# The ratio of a recipe's gradient inside shard_map, as a power of the number of devices: with check_vma, and without.
 RECIPES = {
     "the local mean loss, and nothing more": (1, None),
     "the local mean loss, then pmean of the gradient": (1, 0),
@@ -29,36 +29,48 @@ def ratio_of_a_recipe(rng: np.random.Generator) -> Question:
     n, check = int(rng.choice([2, 4, 8])), bool(rng.integers(2))
     recipe = list(RECIPES)[rng.integers(len(RECIPES))]
     power = RECIPES[recipe][0 if check else 1]
-    answer = "copies differ" if power is None else n**power
+    answer = "replicas disagree" if power is None else n**power
     why = (
-        "With the check on, the gradient with respect to a replicated parameter is summed over the devices by itself."
+        "With check_vma, JAX sums the gradient with respect to a replicated parameter over the devices."
         if check
-        else "Unchecked, nothing is added by itself, and a psum is transposed to a psum."
+        else "Without check_vma, JAX sums nothing, and the transpose of a psum is a psum."
     )
     return Question(
-        f"{n} devices, replicated parameters, the batch cut. Inside shard_map with check_vma={check}: "
-        f"jax.grad of {recipe}. How many times the right gradient is that? (a number, or 'copies differ')",
+        f"{n} devices have replicated parameters and a sharded batch. Inside shard_map with check_vma={check}, they "
+        f"take jax.grad of {recipe}. What is the ratio to the correct gradient? (a number, or 'replicas disagree')",
         answer,
         why,
     )
 
 
 @core(2)
-def backwards(rng: np.random.Generator) -> Question:
+def backward(rng: np.random.Generator) -> Question:
     forward, answer, why = [
-        ("an all_gather of sharded weights", "reduce_scatter", "What was copied to all is added, and dealt out again."),
-        ("a reduce_scatter of partial sums", "all_gather", "Each sum's cotangent goes back to all who had a part."),
-        ("a psum whose result goes out by P()", "none", "One value, one cotangent: each device takes its copy."),
+        (
+            "an all_gather of sharded weights",
+            "reduce_scatter",
+            "The forward pass copies every block, so the backward pass sums, and each device keeps its block.",
+        ),
+        (
+            "a reduce_scatter of partial sums",
+            "all_gather",
+            "The cotangent of each sum goes to all devices that contributed to it.",
+        ),
+        (
+            "a psum that is returned with out_specs=P()",
+            "none",
+            "The sum is one value with one cotangent, which every device already has.",
+        ),
         (
             "the use of replicated weights by devices with different rows",
             "all_reduce",
-            "A copy for everyone forwards is a sum over everyone backwards.",
+            "The forward pass copies the weights, so the backward pass sums their gradients.",
         ),
-        ("an all_to_all", "all_to_all", "Every block goes back to where it came from."),
+        ("an all_to_all", "all_to_all", "Every block's cotangent goes back to where the block came from."),
     ][rng.integers(5)]
     return Question(
-        f"shard_map's check is on, and the forward pass has {forward}. What does the backward pass send "
-        "for it: 'all_gather', 'reduce_scatter', 'all_reduce', 'all_to_all' or 'none'?",
+        f"In shard_map with check_vma=True, the forward pass contains {forward}. What does the backward pass send "
+        "for it: 'all_gather', 'reduce_scatter', 'all_reduce', 'all_to_all', or 'none'?",
         answer,
         why,
     )
@@ -68,15 +80,19 @@ def backwards(rng: np.random.Generator) -> Question:
 def cotangent_of_a_sum(rng: np.random.Generator) -> Question:
     n, each = int(rng.choice([2, 4, 8])), int(rng.integers(2, 6))
     collective, out, factor, why = [
-        ("psum", "P()", 1.0, "One result, one cotangent, and each term has derivative 1."),
-        ("psum", "P('x')", float(n), "The same sum n times, and the cotangents of all n results are added."),
-        ("pmean", "P()", 1 / n, "Each term has derivative 1/n in a mean."),
-        ("pmean", "P('x')", 1.0, "n results, each with a derivative of 1/n."),
+        ("psum", "P()", 1.0, "There is one result with one cotangent, and its derivative by each term is 1."),
+        (
+            "psum",
+            "P('x')",
+            float(n),
+            "The same sum is returned n times, and the cotangents of all n results are summed.",
+        ),
+        ("pmean", "P()", 1 / n, "The derivative of a mean by each term is 1/n."),
+        ("pmean", "P('x')", 1.0, "There are n results, each with a derivative of 1/n."),
     ][rng.integers(4)]
     return Question(
-        f"{n} devices along x, a number on each. They take the {collective} of it and return it with "
-        f"out_specs={out}, every entry of the result has the cotangent {each}. What is the gradient with respect to "
-        "one device's number?",
+        f"{n} devices along x hold a number each. They return its {collective} with out_specs={out}, and every element "
+        f"of the result has the cotangent {each}. What is the gradient with respect to one device's number?",
         _number(each * factor),
         why,
     )

@@ -1,4 +1,4 @@
-"""§ 7–8, 10: who adds up, and when: per example, by rules of one's own, and once for many small batches."""
+"""§ 7–8, 10: when to sum: once for many small batches, by your own rules, and never, for single examples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from grader.jax_versions import varying
 from grader.lessons.gradients.means import BATCH, each, keep, loss, network
 from grader.lessons.shared import bytes_sent, sharding
 
-# One gradient for every example: nothing is to be added up at all.
+# One gradient for every example (§ 10): nothing is summed at all.
 
 closed_over_params = ProgramExercise("closed_over_params", points=4, reference=jax.vmap(jax.grad(loss), (None, 0, 0)))
 
@@ -25,7 +25,7 @@ def _(draw: Draw) -> Case:
 
 
 def _per_example(then=keep, prepare=keep):
-    """Every example's gradient, by parameters that the function on the devices closes over."""
+    """Every example's gradient with respect to parameters that the per-device function closes over."""
 
     def program(params, x, y, *, mesh):
         def of_one(x, y):
@@ -41,30 +41,30 @@ def _per_example(then=keep, prepare=keep):
 
 @closed_over_params.mistake
 def closed_over(params, x, y, *, mesh):
-    """Row k of every device was added to row k of all the others: the parameters, closed over or passed with P(), are
-    the same on all devices, so their gradient is made the same too. Nothing should be added here. What type must the
-    parameters have for that?"""
+    """Row k of every device was added to row k of all other devices. The parameters, closed over or passed with
+    `P()`, are replicated, so JAX made their gradient replicated too, with a sum. Nothing should be summed here.
+    Which type should the parameters have?"""
     return _per_example()(params, x, y, mesh=mesh)
 
 
 @closed_over_params.mistake
 def divided_by_the_devices(params, x, y, *, mesh):
-    """Dividing does not take a sum apart. Each entry is now a mean over examples of different devices, and the single
-    gradients are gone. They must never be added in the first place."""
+    """Each row of the result is a mean over examples of different devices. Dividing doesn't take a sum apart, so
+    the single gradients were lost. How do you keep JAX from summing them?"""
     return _per_example(lambda g: g / lax.axis_size("data"))(params, x, y, mesh=mesh)
 
 
 @closed_over_params.mistake
 def averaged_over_the_devices(params, x, y, *, mesh):
-    """A pmean of what is the same on all devices changes nothing: these are still sums over examples of different
-    devices. The sum was made inside `jax.grad`, before you got hold of it."""
+    """Each row of the result is still a sum over examples of different devices: a pmean of equal values changes
+    nothing. The sum was taken inside `jax.grad`. How do you keep it from being taken there?"""
     return _per_example(lambda g: lax.pmean(g, "data"))(params, x, y, mesh=mesh)
 
 
 @closed_over_params.mistake
 def one_gradient_a_device(params, x, y, *, mesh):
-    """That is one gradient for each device, of the mean over its rows. One for every *example* is wanted: which
-    transformation runs a function for each row?"""
+    """The result has one gradient for each device, of the mean over its rows. The exercise asks for one for every
+    *example*. Which transformation runs a function for each row?"""
 
     def body(params, x, y):
         own = each(params, lambda p: varying(p, "data"))
@@ -75,8 +75,8 @@ def one_gradient_a_device(params, x, y, *, mesh):
 
 @closed_over_params.mistake
 def averaged_over_the_examples(params, x, y, *, mesh):
-    """That is one gradient for all, the mean over the examples. One for *every* example is wanted, and each stays on
-    the device that has the example: what is left to be averaged, or sent?"""
+    """The result is one gradient for all examples, their mean. The exercise asks for one for *every* example, on
+    the device that holds the example. What is left to average or send, then?"""
 
     def body(params, x, y):
         own = each(params, lambda p: varying(p, "data"))
@@ -87,8 +87,8 @@ def averaged_over_the_examples(params, x, y, *, mesh):
 
 @closed_over_params.mistake
 def gathered_the_examples(params, x, y, *, mesh):
-    """Right, but the examples were sent round for it, and every device computed the gradients of all. A device has its
-    own rows and all parameters: what does it lack?"""
+    """The values were correct, but the examples were gathered, and every device computed the gradients of all of
+    them. A device holds its own rows and all parameters. What else does it need?"""
 
     def body(params, x, y):
         own = each(params, lambda p: varying(p, "data"))
@@ -100,7 +100,7 @@ def gathered_the_examples(params, x, y, *, mesh):
     return jax.shard_map(body, mesh=mesh, in_specs=(P(), BATCH, BATCH), out_specs=BATCH)(params, x, y)
 
 
-# A pair of functions with backward rules of their own, for a layer that is cut over `model`.
+# Two functions with their own backward rules (§ 8), for a layer that is sharded over `model`.
 
 custom_vjp_pair = ProgramExercise("custom_vjp_pair", points=5, reference=jax.value_and_grad(loss, argnums=(0, 1)))
 CUT = {"w1": P(None, "model"), "w2": P("model", None)}
@@ -126,14 +126,15 @@ def _mean(value):
 
 
 def _with_rules(forward, backward):
-    """A function of one array that does `forward`, and `backward` on the way back."""
+    """A function of one array that does `forward`, with the backward rule `backward`."""
     made = jax.custom_vjp(forward)
     made.defvjp(lambda value: (forward(value), None), lambda _, cotangent: (backward(cotangent),))
     return made
 
 
 def _layer(f, g):
-    """Loss and gradients on the devices, unchecked, f where x comes in and g where the parts of the result meet."""
+    """Loss and gradients on the devices, unchecked, with f where x comes in and g where the partial results are
+    summed."""
 
     def program(params, x, y, *, mesh):
         def local(params, x, y):
@@ -154,50 +155,52 @@ def _layer(f, g):
 
 @custom_vjp_pair.mistake
 def both_sum_backwards(params, x, y, *, mesh):
-    """Every gradient is n times too large. Unchecked, the backward pass of a psum is another psum, which adds up n
-    equal cotangents. What should the backward pass of g do with a cotangent that is the same on all devices?"""
+    """Every gradient was n times too large. Without `check_vma`, the backward pass of a psum is another psum, and
+    here it summed n equal cotangents. What should the backward rule of g do with a cotangent that is the same on
+    all devices?"""
     return _layer(_with_rules(_same, _sum), _sum)(params, x, y, mesh=mesh)
 
 
 @custom_vjp_pair.mistake
 def without_f(params, x, y, *, mesh):
-    """The weights' gradients are right; that by x is not. x went to all devices, each used it with its own columns,
-    and each holds its own part of the cotangent. Copied on the way in: what does that mean on the way back?"""
+    """The gradients of the weights were correct, but not that of x. Every device used x with its own columns, so
+    each device held a partial sum of the cotangent. What does the backward pass do with what the forward pass
+    copies?"""
     return _layer(_same, _with_rules(_sum, _same))(params, x, y, mesh=mesh)
 
 
 @custom_vjp_pair.mistake
 def neither_rule(params, x, y, *, mesh):
-    """The weights' gradients are n times too large, and the parts of x's gradient were never added. So it is,
-    unchecked, with a plain psum and nothing where x comes in; with shard_map's check on JAX inserts what is missing.
-    Two rules are yours to write."""
+    """The gradients of the weights were n times too large, and the partial gradients of x were never summed. That
+    is what a plain psum gives without `check_vma`, with nothing where x comes in. Which two backward rules are
+    yours to write?"""
     return _layer(_same, _sum)(params, x, y, mesh=mesh)
 
 
 @custom_vjp_pair.mistake
 def swapped(params, x, y, *, mesh):
-    """f and g stand in each other's place: x was multiplied by the number of devices on the way in, and the parts of
-    the result were never added. Where do parts of a sum meet on the way *forward*?"""
+    """f and g were in each other's place: x was multiplied by the number of devices on the way in, and the partial
+    results were never summed. Where does the *forward* pass have to sum?"""
     return _layer(_with_rules(_sum, _same), _with_rules(_same, _sum))(params, x, y, mesh=mesh)
 
 
 @custom_vjp_pair.mistake
 def mean_instead_of_a_sum_backwards(params, x, y, *, mesh):
-    """The gradient with respect to x is 1/n of what it should be. Each device has the part that came through its own
-    hidden units: parts of a sum are added, not averaged."""
+    """The gradient of x was 1/n of the expected one. Each device holds the part that came through its own hidden
+    units. Are partial sums averaged or summed?"""
     return _layer(_with_rules(_same, _mean), _with_rules(_sum, _same))(params, x, y, mesh=mesh)
 
 
 @custom_vjp_pair.mistake
 def cotangent_without_a_tuple(params, x, y, *, mesh):
-    """The backward rule of a custom_vjp returns a tuple: a cotangent for each argument of the function, also where it
-    has only one. What makes a tuple of one thing in Python?"""
+    """The backward rule returned an array. JAX expects a tuple from it, with one cotangent for each argument, even
+    if there is only one. How do you write a tuple with one element in Python?"""
     g = jax.custom_vjp(_sum)
     g.defvjp(lambda value: (_sum(value), None), lambda _, cotangent: cotangent)
     return _layer(_with_rules(_same, _sum), g)(params, x, y, mesh=mesh)
 
 
-# The gradient of many small batches, added up over the devices once.
+# The gradient of many small batches (§ 7), summed over the devices once.
 
 
 def squares(w, x, y):
@@ -224,7 +227,7 @@ def _(draw: Draw) -> Case:
         "ys": Array(draw.values(batches, rows, k) / 8, SMALL),
     }
     once = bytes_sent("all_reduce", i * k, mesh["data"])
-    # Forwards a sum over the features, backwards over the rows of every batch.
+    # The forward pass sums over the features, and the backward pass over the rows of every batch.
     return Case(
         given,
         mesh,
@@ -236,7 +239,7 @@ def _(draw: Draw) -> Case:
 
 
 def _parts(w, xs, ys, mesh):
-    """Each small batch's gradient, its sum over the devices put off."""
+    """Each small batch's gradient, with its sum over the devices postponed."""
     return [
         jnp.dot(2 * x.T, x @ w - y, out_sharding=sharding(mesh, unreduced={"data"}))
         for x, y in zip(xs, ys, strict=True)
@@ -250,8 +253,8 @@ def _added(parts):
 
 @one_all_reduce.mistake
 def reduced_every_turn(w, xs, ys, *, mesh):
-    """w is the same on all devices, so each small batch's gradient is made the same on all devices too: an all-reduce
-    in every turn of the loop. Sums may be put off. What must the type of w, or of the gradient, say for that?"""
+    """The loop ran an all-reduce in every iteration. `w` is replicated, so JAX made each small batch's gradient
+    replicated too. The sum can be postponed. What would the type of `w`, or of the gradient, have to say for that?"""
 
     def add(total, batch):
         return total + jax.grad(squares)(w, *batch), None
@@ -261,15 +264,16 @@ def reduced_every_turn(w, xs, ys, *, mesh):
 
 @one_all_reduce.mistake
 def reduced_every_part(w, xs, ys, *, mesh):
-    """Each small batch's gradient was summed over the devices, and then these were added: as many all-reduces as there
-    are small batches. The parts may be added first, as unreduced arrays. How many sums over the devices are left?"""
+    """The program ran as many all-reduces as there are small batches: each gradient was summed over the devices
+    before the gradients were added. Unreduced arrays may be added to each other first. How many sums over the
+    devices are then left?"""
     return _added(jax.grad(squares)(w, x, y) for x, y in zip(xs, ys, strict=True))
 
 
 @one_all_reduce.mistake
 def scaled_an_unfinished_sum(w, xs, ys, *, mesh):
-    """The gradient of a square has a factor 2, and here it stands in front of an unreduced array, where JAX allows
-    little more than adding. Which of the two factors of the product could take the 2 before they are multiplied?"""
+    """The program multiplied an unreduced array by 2, and JAX refused: it allows little more than adding such
+    arrays. Which of the two matrices could be multiplied by 2 before the matmul?"""
     halves = (
         jnp.dot(x.T, x @ w - y, out_sharding=sharding(mesh, unreduced={"data"})) for x, y in zip(xs, ys, strict=True)
     )
@@ -278,33 +282,33 @@ def scaled_an_unfinished_sum(w, xs, ys, *, mesh):
 
 @one_all_reduce.mistake
 def began_with_a_whole_zero(w, xs, ys, *, mesh):
-    """The running sum begins as zeros that are whole on every device, and a part of a sum is added to it: a type that
-    is finished and one that is not. Begin with the first small batch's gradient, or with zeros of the parts' type."""
+    """The running sum started with replicated zeros, and an unreduced array was added to them. The two have
+    different types. What could the sum start with instead?"""
     return reshard(sum(_parts(w, xs, ys, mesh), jnp.zeros_like(w)), sharding(mesh))
 
 
 @one_all_reduce.mistake
 def never_reduced(w, xs, ys, *, mesh):
-    """The small batches' gradients were added, and the sum over the devices never made: what you return is one part of
-    it on each device. Which call completes it?"""
+    """The small batches' gradients were added, but never summed over the devices, so each device returned its
+    partial sum. Which call completes the sum?"""
     return _added(_parts(w, xs, ys, mesh))
 
 
 @one_all_reduce.mistake
 def last_batch_only(w, xs, ys, *, mesh):
-    """That is the gradient of the last small batch alone. Where is the running sum?"""
+    """The result was the gradient of the last small batch alone. Where does your loop add the others?"""
     return reshard(_parts(w, xs, ys, mesh)[-1], sharding(mesh))
 
 
 @one_all_reduce.mistake
 def mean_over_the_batches(w, xs, ys, *, mesh):
-    """A mean over the small batches. The loss is a sum over all rows of all of them, so their gradients are added, and
-    divided by nothing."""
+    """The result was the mean over the small batches. The loss is a sum over the rows of all of them. Is there
+    anything to divide by?"""
     return reshard(_added(_parts(w, xs, ys, mesh)), sharding(mesh)) / len(xs)
 
 
 @one_all_reduce.mistake
 def gathered_every_row(w, xs, ys, *, mesh):
-    """All rows were gathered, and every device took the whole gradient. One all-reduce as large as w is enough: the
-    rows can stay where they are."""
+    """The program gathered all rows, and every device computed the full gradient. One all-reduce as large as `w` is
+    enough. Which sums can a device take over its own rows?"""
     return _total(w, reshard(xs, sharding(mesh)), reshard(ys, sharding(mesh)))

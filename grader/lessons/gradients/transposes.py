@@ -1,4 +1,4 @@
-"""§ 2, 6, 9, the tables: answered by taking the gradients."""
+"""§ 2, 5, 9, the tables: answered by taking the gradients."""
 
 from __future__ import annotations
 
@@ -16,68 +16,50 @@ from grader.arrays.meshes import aval, make_mesh, put
 from grader.arrays.numbers import close
 from grader.arrays.ratios import ratio
 from grader.exercises import TableExercise
-from grader.jax_versions import all_gather
 from grader.lessons.gradients.means import loss
 from grader.programs.program import trace
 from grader.programs.walk import structure
 
 LINE = {"data": 8}
-DEVICE = 3  # whose numbers are asked about
+DEVICE = 3  # which the questions are about
 CUT, WHOLE = P("data"), P()
 
-# What comes back: eight devices in a row, and a cotangent for what they returned.
+# Eight devices, and a cotangent for what they returned.
 
 
 class _Step(NamedTuple):
-    """What every device does with its `length` numbers, how its input and result are laid out, and the result's
-    cotangent."""
+    """What every device does with its number, how its input and result are sharded, and the result's cotangent."""
 
     body: Any
     cotangent: np.ndarray
     given: P = CUT
     out: P = CUT
-    length: int = 1
 
 
 ONE, ONES, COUNTED = np.float32([1]), np.ones(8, np.float32), np.arange(8, dtype=np.float32)
 STEPS = {
     "psum to P(), ct 1": _Step(lambda x: lax.psum(x, "data"), ONE, out=WHOLE),
     "psum to P('data'), ct 1 each": _Step(lambda x: lax.psum(x, "data"), ONES),
-    "pmean to P(), ct 1": _Step(lambda x: lax.pmean(x, "data"), ONE, out=WHOLE),
-    "all_gather to P('data'), ct 1 each": _Step(
-        lambda x: lax.all_gather(x, "data", tiled=True), np.ones(64, np.float32)
-    ),
-    "all_gather to P(), ct 0 … 7": _Step(
-        lambda x: all_gather(x, "data", tiled=True, to="invarying"), COUNTED, out=WHOLE
-    ),
     "ppermute +1, ct 0 … 7": _Step(lambda x: lax.ppermute(x, "data", [(k, (k + 1) % 8) for k in range(8)]), COUNTED),
-    "psum_scatter, ct 0 … 7": _Step(lambda x: lax.psum_scatter(x, "data", tiled=True), COUNTED, length=8),
     "w from P() to P('data'), ct 0 … 7": _Step(lambda w: w, COUNTED, given=WHOLE),
 }
 
 
 @functools.cache
 def _came_back(row):
-    """The gradient that device 3 holds: a number, or a list of them."""
+    """The gradient that device 3 holds: a number."""
     step, mesh = STEPS[row], make_mesh(LINE)
     program = jax.shard_map(step.body, mesh=mesh, in_specs=step.given, out_specs=step.out)
-    count = step.length * (8 if step.given == CUT else 1)
-    given = put(np.arange(1, count + 1, dtype=np.float32), step.given, mesh)
+    given = put(np.arange(1, 9 if step.given == CUT else 2, dtype=np.float32), step.given, mesh)
     cotangent = put(step.cotangent, step.out, mesh)
     back = jax.jit(lambda x, ct: jax.vjp(program, x)[1](ct)[0])(given, cotangent)
-    held = np.split(np.asarray(back), 8)[DEVICE] if step.given == CUT else np.asarray(back)
-    return held.tolist() if step.length > 1 else held.item()
+    return (back[DEVICE] if step.given == CUT else back[0]).item()
 
 
 TRANSPOSES_ASKS = {
-    "psum to": "Device 3's number is in the sum. How many entries of what is returned are this sum, and what cotangent "
-    "has each?",
-    "pmean": "How many entries are this mean, and how much of device 3's number is in it?",
-    "all_gather": "In how many entries of what is returned does device 3's number stand, and which cotangent has each?",
-    "ppermute": "In which entry is device 3's number in the end?",
-    "psum_scatter": "Each of device 3's eight numbers goes into a sum: on which device is that, and what cotangent has "
-    "it there?",
-    "w from": "Which entries of what is returned are w, and what cotangent has each?",
+    "psum to": "How many elements of the result are this sum, and what is the cotangent of each?",
+    "ppermute": "Which element of the result is device 3's number?",
+    "w from": "Which elements of the result are w, and what is the cotangent of each?",
 }
 transposes = TableExercise("transposes", points=4, reference=_came_back, questions=TRANSPOSES_ASKS)
 transposes.rows(STEPS, mesh=LINE)
@@ -85,71 +67,43 @@ transposes.rows(STEPS, mesh=LINE)
 
 @transposes.mistake
 def one_value_counted_eight_times(row):
-    """With out_specs=P() there is *one* result, and one cotangent of it: all devices are given the same. Eight of them
-    are added up where eight devices return a result each."""
-    return {"psum to P(), ct 1": 8.0, "all_gather to P(), ct 0 … 7": 8.0 * DEVICE}.get(row)
+    """With `out_specs=P()` there is *one* result with one cotangent, and all devices are given the same one. The
+    answer counts it eight times. When does each device have its own result?"""
+    return {"psum to P(), ct 1": 8.0}.get(row)
 
 
 @transposes.mistake
 def one_copy_for_all(row):
-    """This number went into the results of all eight devices, and each of these has a cotangent of its own. What is
-    copied forwards is added up backwards."""
+    """The number went into the results of all eight devices, and each of them has its own cotangent. What does the
+    backward pass do with what the forward pass copies?"""
     return {
         "psum to P('data'), ct 1 each": 1.0,
-        "all_gather to P('data'), ct 1 each": 1.0,
         "w from P() to P('data'), ct 0 … 7": float(DEVICE),
     }.get(row)
 
 
 @transposes.mistake
-def added_what_others_gave(row):
-    """That is the sum of the cotangents of all eight entries. Only one of these entries is device 3's number; the
-    others' cotangents go back to those who gave them."""
-    return float(COUNTED.sum()) if row.startswith("all_gather to P()") else None
-
-
-@transposes.mistake
-def mean_without_its_division(row):
-    """A mean is a sum, divided. Nudge device 3's number by a little: by how much does the mean move?"""
-    return 1.0 if row.startswith("pmean") else None
-
-
-@transposes.mistake
 def sent_on_in_the_same_direction(row):
-    """Forwards device 3 sends to device 4. Its number's cotangent is that of the place where the number is now, and
-    has to come back from there."""
+    """In the forward pass, device 3 sends to device 4. The cotangent has to come back from where the number is now.
+    Which device is that?"""
     return DEVICE - 1.0 if row.startswith("ppermute") else None
 
 
 @transposes.mistake
 def stayed_where_it_was(row):
-    """That is the cotangent of what device 3 *received*. Where is the number now that device 3 sent?"""
+    """This is the cotangent of what device 3 *received*. Where is the number that device 3 sent?"""
     return float(DEVICE) if row.startswith("ppermute") else None
 
 
 @transposes.mistake
-def kept_its_own_share(row):
-    """Device 3's eight numbers went into eight sums, one on each device. The cotangent of each of these sums comes
-    back to the number that went into it."""
-    return [float(DEVICE)] * 8 if row.startswith("psum_scatter") else None
-
-
-@transposes.mistake
-def added_what_was_scattered(row):
-    """Each of the eight numbers went into one sum only, so that nothing is added up on the way back. Device 3 gave
-    eight numbers and gets eight cotangents."""
-    return [float(COUNTED.sum())] * 8 if row.startswith("psum_scatter") else None
-
-
-@transposes.mistake
 def counted_the_devices(row):
-    """Eight devices use w, but their cotangents are not 1 each: they are 0 to 7. Add those up."""
+    """Eight devices use w, but their cotangents aren't 1 each: they are 0 to 7. What is their sum?"""
     return 8.0 if row.startswith("w from") else None
 
 
-# The same recipes with the check off.
+# The recipes without check_vma.
 
-RECIPES = {  # what the differentiated loss becomes, and what is done to the gradient
+RECIPES = {  # what is applied to the loss, and to its gradient
     "own loss": (None, None),
     "own loss, then pmean": (None, lax.pmean),
     "own loss, then psum": (None, lax.psum),
@@ -157,9 +111,9 @@ RECIPES = {  # what the differentiated loss becomes, and what is done to the gra
     "pmean of the loss, then pmean": (lax.pmean, lax.pmean),
     "pmean of the loss, then psum": (lax.pmean, lax.psum),
     "psum of the loss, then pmean": (lax.psum, lax.pmean),
-    "psum of the loss, then psum": (lax.psum, lax.psum),
 }
-APART = "copies differ"
+ASKED = ("own loss", "own loss, then pmean", "pmean of the loss", "psum of the loss, then pmean")
+APART = "replicas disagree"
 
 
 def _batch():
@@ -170,7 +124,7 @@ def _batch():
 
 @functools.cache
 def ratio_of(recipe, check_vma):
-    """What a recipe's gradient is of the right one, taken inside shard_map; or that the devices' copies differ."""
+    """The ratio of a recipe's gradient, taken inside shard_map, to the correct one; or that replicas disagree."""
     combine, then = RECIPES[recipe]
     mesh = make_mesh(LINE)
 
@@ -200,49 +154,44 @@ def _common(found):
 
 
 VMA_OFF_ASKS = {
-    "own loss": "Each device has the gradient of its own rows' mean. What becomes of eight such gradients in the last "
-    "step, and what is the mean over all rows made of?",
-    "pmean of the loss": "A pmean is a psum and a division by eight. Unchecked, its transpose is a pmean again: what "
-    "gradient does each device hold behind that?",
-    "psum of the loss": "Unchecked, the transpose of psum is psum: of eight cotangents, all 1. What gradient does each "
-    "device then hold before the last step?",
+    "own loss": "Each device has the gradient of its own rows' mean. What does the last step do with eight of them?",
+    "pmean of the loss": "A pmean is a psum and a division by 8, and unchecked its transpose is a pmean. Which "
+    "gradient does each device hold after that?",
+    "psum of the loss": "Unchecked, the transpose of psum is psum, here of eight cotangents that are all 1. Which "
+    "gradient does each device hold before the last step?",
 }
 same_with_vma_off = TableExercise(
     "same_with_vma_off", points=4, reference=lambda recipe: ratio_of(recipe, check_vma=False), questions=VMA_OFF_ASKS
 )
-same_with_vma_off.rows(RECIPES, LINE, argument="recipe")
+same_with_vma_off.rows(ASKED, LINE, argument="recipe")
 
 
 @same_with_vma_off.mistake
 def as_with_the_check_on(recipe):
-    """That is the ratio with the check on, where JAX knows that the parameters are the same everywhere and adds their
-    gradient up. Unchecked it knows nothing of that. Begin with: what does each device hold before the last step?"""
+    """This is the ratio with `check_vma=True`, when JAX knows that the parameters are replicated and sums their
+    gradient. Without it, JAX sums nothing. What does each device hold before the last step?"""
     with_check, without = ratio_of(recipe, check_vma=True), ratio_of(recipe, check_vma=False)
     return None if with_check == without else with_check
 
 
 @same_with_vma_off.mistake
 def took_device_0_for_all(recipe):
-    """NumPy would show you a gradient here, and on device 0 it may even look like one. But nothing was added across
-    the devices: each has the gradient of its own rows. Which step would have combined them?"""
+    """NumPy would show you a gradient here, that of device 0. But nothing was combined across the devices, so each
+    holds the gradient of its own rows. Which step would have combined them?"""
     return 1.0 if ratio_of(recipe, check_vma=False) == APART else None
 
 
 @same_with_vma_off.mistake
 def psum_backwards_is_free(recipe):
-    """Unchecked, a psum is transposed to a psum: JAX does not know that the loss is one value, and adds up eight
-    cotangents for it. What multiple of its own gradient does each device then hold before the last step?"""
-    return {
-        "psum of the loss, then pmean": 1.0,
-        "psum of the loss, then psum": 8.0,
-        "pmean of the loss, then pmean": 0.125,
-    }.get(recipe)
+    """Unchecked, the transpose of a psum is a psum: JAX doesn't know that the loss is one value, and sums eight
+    cotangents. Which multiple of its own gradient does each device hold before the last step?"""
+    return {"psum of the loss, then pmean": 1.0}.get(recipe)
 
 
 @same_with_vma_off.mistake
 def saw_different_copies(recipe):
-    """The last step was a collective, and after it all devices hold the same. Which multiple of the right gradient is
-    it?"""
+    """The last step was a collective, after which all devices hold the same. Which multiple of the correct gradient
+    is it?"""
     return APART if ratio_of(recipe, check_vma=False) != APART else None
 
 
@@ -256,7 +205,7 @@ def _gathered_layer(h, w_rows):
 
 
 def _fsdp_loss(layers_run):
-    """The mean loss of three layers whose weights are cut over the devices; `layers_run` may keep less."""
+    """The mean loss of three layers with sharded weights; `layers_run` may save less."""
 
     def body(weights, x, y):
         return lax.pmean(jnp.mean((layers_run(weights, x) - y) ** 2), "data")
@@ -272,7 +221,7 @@ def layers(weights, x):
 
 
 def all_but_gathers(primitive, *_, **__):
-    """A policy: keep every result for the backward pass, but for gathered weights."""
+    """A policy: save every result for the backward pass, except gathered weights."""
     return "all_gather" not in str(primitive)
 
 
@@ -285,7 +234,7 @@ KEPT = {
 
 @functools.cache
 def fsdp_counts(kept):
-    """How often each kind of collective stands in the program, its backward pass with it."""
+    """The number of collectives of each kind in the program, with its backward pass."""
     mesh = make_mesh(LINE)
     weights = [aval((WIDTH, WIDTH), jnp.float32, CUT, mesh)] * 3
     batch = [aval((ROWS, WIDTH), jnp.float32, CUT, mesh)] * 2
@@ -311,15 +260,15 @@ FSDP = (
 )
 
 FSDP_ASKS = {
-    "all_gather, keeps all but": "Each weight is gathered once on the way forward. Which layers' weights does the "
-    "backward pass multiply by, and which of them are still there?",
-    "all_gather, keeps all": "Three weights are cut, and each is used whole. Which of them has to be made whole a "
-    "second time, if everything is kept?",
-    "all_gather, keeps nothing": "Each weight is gathered on the way forward. On the way back all three layers are "
-    "computed again, the last one too: what does that need?",
+    "all_gather, keeps all but": "The forward pass gathers each weight once. Which layers' weights does the backward "
+    "pass multiply by, and which of them are still there?",
+    "all_gather, keeps all": "Three sharded weights are gathered. Which of them is gathered again, if everything "
+    "is kept?",
+    "all_gather, keeps nothing": "The forward pass gathers each weight. The backward pass recomputes all three layers, "
+    "even the last one. What does that need?",
     "reduce_scatter": "Three weights are gathered. What is the transpose of a gather, and how often is each gradient "
-    "made?",
-    "all_reduce": "One number is added up over all devices, forward. Which, and what is the transpose of that step?",
+    "computed?",
+    "all_reduce": "The forward pass sums one number over all devices. Which one, and what is the transpose of that?",
 }
 fsdp_transpose = TableExercise("fsdp_transpose", points=3, reference=_count, questions=FSDP_ASKS)
 fsdp_transpose.rows(FSDP, mesh=LINE)
@@ -327,49 +276,48 @@ fsdp_transpose.rows(FSDP, mesh=LINE)
 
 @fsdp_transpose.mistake
 def counted_the_way_forward(row):
-    """That is what the forward pass does alone. The gradient runs the program backwards too: what does each collective
-    become there?"""
+    """This is the count of the forward pass alone. The gradient also runs the program backward. What does each
+    collective become there?"""
     return 0 if row.startswith("reduce_scatter") else None
 
 
 @fsdp_transpose.mistake
 def all_reduced_each_gradient(row):
-    """An all-reduce for each weight is what *replicated* parameters cost. Here a device wants the gradient of its own
-    rows only, so the sum is dealt out as it is made. What is all-reduced, once, is a single number."""
+    """An all-reduce for each weight is what *replicated* parameters need. Here a device needs only the gradient of
+    its own rows, which a reduce-scatter gives it. Which single number is all-reduced, once?"""
     return 4 if row.startswith("all_reduce") else None
 
 
 @fsdp_transpose.mistake
 def loss_summed_backwards_too(row):
-    """Two would be one for each way. Forward the devices' losses are added up. On the way back every device has the
-    same cotangent of that sum already: what would be added up there?"""
+    """Two would be one in each direction. The forward pass sums the devices' losses. In the backward pass every
+    device already has the same cotangent of that sum. What would be left to sum there?"""
     return 2 if row.startswith("all_reduce") else None
 
 
 @fsdp_transpose.mistake
 def gathered_again_for_nothing(row):
-    """When everything is kept, the gathered weights are kept as well, on every device: nothing has to be gathered a
-    second time. (That is why one would rather not keep them.)"""
+    """If everything is kept, so are the gathered weights, on every device. What is missing in the backward pass
+    that would have to be gathered again?"""
     return 6 if row == "all_gather, keeps all" else None
 
 
 @fsdp_transpose.mistake
 def forgot_to_gather_again(row):
-    """What is not kept has to be made once more on the way back, and for that weights must be whole again. Which of
-    them does the backward pass use?"""
+    """What isn't kept has to be recomputed in the backward pass, and that needs gathered weights. Which of them
+    does the backward pass use?"""
     return 3 if row.startswith("all_gather") and row != FSDP[0] else None
 
 
 @fsdp_transpose.mistake
 def every_weight_twice(row):
-    """That is every weight twice. But who needs the first weight in the backward pass? The second is needed to send the
-    cotangent on to the first layer. The first would send it on to x, and nobody asked for the gradient with respect to
-    x."""
+    """This gathers every weight twice. The backward pass needs the second weight to send the cotangent on to the
+    first layer. Does anything need a cotangent that passes through the first weight?"""
     return 6 if row.endswith("but gathered weights") else None
 
 
 @fsdp_transpose.mistake
 def scattered_twice(row):
-    """Each weight has one gradient, and it is summed and dealt out once. What is gathered a second time is gathered
-    for the backward pass, not differentiated once more."""
+    """Each weight has one gradient, which is summed and scattered once. A weight that is gathered a second time is
+    only used there. Is that second gather differentiated?"""
     return 6 if row == "reduce_scatter, keeps nothing" else None

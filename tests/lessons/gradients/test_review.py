@@ -27,14 +27,14 @@ SPOKEN = {  # of the lesson's recipes on eight devices: how the questions speak 
 def test_the_powers_of_the_recipes_are_jaxs(recipe):
     assert recipe in RECIPES
     for check_vma, power in zip((True, False), review.RECIPES[SPOKEN[recipe]], strict=True):
-        assert ratio_of(recipe, check_vma) == ("copies differ" if power is None else 8**power)
+        assert ratio_of(recipe, check_vma) == ("replicas disagree" if power is None else 8**power)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_ratio_of_a_recipe_is_a_power(seed):
     question = review.ratio_of_a_recipe(np.random.default_rng(seed))
     n = int(question.ask.split()[0])
-    assert question.answer in (1, n, n * n, "copies differ") and question.why
+    assert question.answer in (1, n, n * n, "replicas disagree") and question.why
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -49,6 +49,6 @@ def test_the_cotangent_of_a_sum_is_jaxs(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_is_sent_backwards_is_among_the_answers(seed):
-    question = review.backwards(np.random.default_rng(seed))
+def test_what_the_backward_pass_sends_is_among_the_answers(seed):
+    question = review.backward(np.random.default_rng(seed))
     assert f"'{question.answer}'" in question.ask and question.why

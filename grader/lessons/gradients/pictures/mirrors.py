@@ -1,6 +1,6 @@
-"""A program's wires forwards, and the same wires backwards: whose number each number comes from.
+"""Which device's value each value comes from, in the forward pass and in the backward pass of a program.
 
-Drawn from the derivatives of the programs themselves, forwards (`jvp`) and of what `vjp` gives.
+Drawn from the derivatives of the programs themselves, forward (`jvp`) and of what `vjp` gives.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from grader.draw.picture import COLOURS, EDGE, INK, QUIET, Picture, inches_of, s
 from grader.draw.shapes import Point, arrow, lettered
 
 STEP, WIDE, RADIUS, TOP, APART = 0.34, 1.25, 0.12, 0.66, 0.55  # inches
-DOTTED = "dotted: a device has it already, and nothing is sent"
-ALL = "all"  # the holder of what is the same on all devices
+DOTTED = "dotted: the device already has the value, and nothing is sent"
+ALL = "all"  # the holder of a replicated value
 Pairs = tuple[tuple[int | str, int | str], ...]  # from whom, to whom
 
 
 @dataclass(frozen=True)
 class Mirror:
-    """Between which devices numbers pass on the way forwards, and cotangents on the way back."""
+    """Between which devices the forward pass sends values, and the backward pass cotangents."""
 
-    forwards: Pairs
-    backwards: Pairs
+    forward: Pairs
+    backward: Pairs
 
 
 def wires(program: Callable[[Any], Any], array: jax.Array) -> Mirror:
-    """The wires of a linear program of a vector with one entry on each device."""
+    """The arrows of a linear program of a vector with one element on each device."""
     result = jax.jit(program)(array)
     sources, goals = _holders(array), _holders(result)
-    forwards = np.asarray(jax.jacfwd(program)(array)).reshape(len(goals), len(sources))
+    forward = np.asarray(jax.jacfwd(program)(array)).reshape(len(goals), len(sources))
     pull_back = jax.vjp(program, array)[1]
-    backwards = np.asarray(jax.jacfwd(lambda ct: pull_back(ct)[0])(jnp.zeros_like(result))).reshape(
+    backward = np.asarray(jax.jacfwd(lambda ct: pull_back(ct)[0])(jnp.zeros_like(result))).reshape(
         len(sources), len(goals)
     )
-    return Mirror(_pairs(forwards, sources, goals), _pairs(backwards, goals, sources))
+    return Mirror(_pairs(forward, sources, goals), _pairs(backward, goals, sources))
 
 
 def _holders(array: jax.Array) -> list[int | str]:
-    """For each entry the device that holds it, or ALL."""
+    """For each element the device that holds it, or ALL."""
     held = blocks_of(array)
     holders: dict[int, list[int]] = {}
     numbers = np.arange(array.size).reshape(array.shape)
@@ -63,37 +63,37 @@ def _pairs(matrix: np.ndarray, sources: list[int | str], goals: list[int | str])
 
 
 def mirror(programs: Mapping[str, Callable[[Any], Any]], array: jax.Array, title: str = "") -> Picture:
-    """For each program the wires forwards, above, and the wires of its gradient, below: each runs the other way.
+    """For each program its arrows in the forward pass, above, and in the backward pass, below.
 
-    A wire is dotted where its end has the number already: at the device itself, or where all have it.
+    An arrow is dotted if its end already has the value: on the device itself, or if all devices have it.
 
     Args:
       programs: name → a linear program of `array`.
-      array: one entry on each device of a line.
-      title: stands above the picture.
+      array: one element on each device of a 1-D mesh.
+      title: the text above the picture.
 
     Example:
       >>> line = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
       >>> pass_on = lambda v: jax.lax.ppermute(v, "x", [(0, 1)])
       >>> program = jax.shard_map(pass_on, mesh=line, in_specs=P("x"), out_specs=P("x"))
       >>> grader.draw.mirror({"pass on": program}, jax.device_put(np.ones(2), jax.NamedSharding(line, P("x"))))
-      pass on: forwards 0→1; backwards 1→0
+      pass on: forward 0→1; backward 1→0
     """
     found = {name: wires(program, array) for name, program in programs.items()}
-    facts = [f"{name}: forwards {_said(m.forwards)}; backwards {_said(m.backwards)}" for name, m in found.items()]
-    kept = any(not _sent(*pair) for one in found.values() for pair in one.forwards + one.backwards)
+    facts = [f"{name}: forward {_said(m.forward)}; backward {_said(m.backward)}" for name, m in found.items()]
+    kept = any(not _sent(*pair) for one in found.values() for pair in one.forward + one.backward)
     tall = array.size * STEP
     bottom = TOP + 2 * (tall + 0.3)
     figure, ax = sheet(max(0.75 + len(found) * (WIDE + APART), inches_of([title])), bottom + 0.2 * kept)
     lettered(ax, (0.05, 0.13), title, 10)
     lettered(ax, (0.05, bottom), DOTTED * kept, 8, color=QUIET)
-    for row, words in enumerate(("forwards", "backwards")):
+    for row, words in enumerate(("forward", "backward")):
         lettered(ax, (0.05, TOP + row * (tall + 0.3) + tall / 2), words, 8, color=QUIET)
     for k, (name, one) in enumerate(found.items()):
         left = 0.95 + k * (WIDE + APART)
         lettered(ax, (left + WIDE / 2, TOP - 0.2), name, 9, ha="center")
-        _draw_wires(ax, one.forwards, (left, TOP), array.size, back=False)
-        _draw_wires(ax, one.backwards, (left, TOP + tall + 0.3), array.size, back=True)
+        _draw_wires(ax, one.forward, (left, TOP), array.size, back=False)
+        _draw_wires(ax, one.backward, (left, TOP + tall + 0.3), array.size, back=True)
     return Picture(figure, "\n".join(filter(None, [title, *facts])))
 
 
@@ -106,7 +106,7 @@ def _said(pairs: Pairs) -> str:
 
 
 def _draw_wires(ax: Axes, pairs: Pairs, corner: Point, count: int, back: bool) -> None:
-    """Devices on both sides; backwards they are read from right to left."""
+    """Devices on both sides; the backward pass is read from right to left."""
     left, top = corner
     sides = (left + WIDE, left) if back else (left, left + WIDE)
 

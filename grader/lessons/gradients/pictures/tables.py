@@ -1,4 +1,4 @@
-"""A table as a picture: what came of each recipe under each condition, and where it is right."""
+"""A table as a picture: the result of each recipe under each condition, and which results are correct."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ RIGHT, OTHER = COLOURS[2], COLOURS[3]
 
 
 def table(cells: Mapping[str, Mapping[str, str]], right: str = "1") -> Picture:
-    """Draw texts by row and column; cells that say `right` have another colour than the others.
+    """Draw texts by row and column; cells with the text `right` have their own color.
 
     Args:
       cells: row → column → text.
-      right: the text of the cells that have the other colour.
+      right: the text of the cells that are correct.
 
     Example:
       >>> grader.draw.table({"sum": {"float32": "1", "bfloat16": "0.98"}})

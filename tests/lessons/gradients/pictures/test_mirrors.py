@@ -1,4 +1,4 @@
-"""Forwards and backwards: the derivatives say which wires there are."""
+"""Forward and backward: the derivatives say which arrows there are."""
 
 import jax
 import numpy as np
@@ -26,21 +26,21 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_backwards_every_wire_runs_the_other_way(name):
+def test_in_the_backward_pass_every_arrow_points_the_other_way(name):
     found = wires(PROGRAMS[name], ARRAY)
-    assert found.forwards and {(b, a) for a, b in found.forwards} == set(found.backwards)
+    assert found.forward and {(b, a) for a, b in found.forward} == set(found.backward)
 
 
 def test_who_is_joined_to_whom():
-    assert wires(PROGRAMS["ppermute"], ARRAY).forwards == tuple(ROUND)
-    assert wires(PROGRAMS["psum"], ARRAY).forwards == tuple((k, "all") for k in range(4))
-    assert len(wires(PROGRAMS["all_gather"], ARRAY).forwards) == 16
-    assert wires(PROGRAMS["nothing"], ARRAY).forwards == tuple((k, k) for k in range(4))
+    assert wires(PROGRAMS["ppermute"], ARRAY).forward == tuple(ROUND)
+    assert wires(PROGRAMS["psum"], ARRAY).forward == tuple((k, "all") for k in range(4))
+    assert len(wires(PROGRAMS["all_gather"], ARRAY).forward) == 16
+    assert wires(PROGRAMS["nothing"], ARRAY).forward == tuple((k, k) for k in range(4))
 
 
-def test_each_wire_is_an_arrow():
+def test_each_pair_is_an_arrow():
     picture = draw.mirror({"psum": PROGRAMS["psum"]}, ARRAY, "title")
-    assert repr(picture) == "title\npsum: forwards 0→all 1→all 2→all 3→all; backwards all→0 all→1 all→2 all→3"
+    assert repr(picture) == "title\npsum: forward 0→all 1→all 2→all 3→all; backward all→0 all→1 all→2 all→3"
     assert len(picture.figure.axes[0].patches) == 2 * (4 + 4)
 
 
