@@ -15,11 +15,7 @@ from grader.classroom.course.plan import Plan
 from grader.classroom.handins.archive import Unreadable
 from grader.classroom.handins.handin import find_notebook
 
-<<<<<<< HEAD
-_OWN = ".own"  # where a member's own notebook goes: hidden files are no hand-ins
-=======
 HANDED_IN_ALONE = ".own"  # where a member's own notebook goes: hidden files are no hand-ins
->>>>>>> users
 
 
 def share_in_groups(root: Path, plan: Plan) -> Iterator[str]:
@@ -52,11 +48,7 @@ def _lay(source: Path, folder: Path) -> None:
     """Put a notebook and its time into a member's folder, and what lies there away."""
     folder.mkdir(parents=True, exist_ok=True)
     for file in [file for file in folder.iterdir() if not file.name.startswith(".")]:
-<<<<<<< HEAD
-        away = folder / _OWN / f"{datetime.now(UTC):%Y-%m-%d-%H-%M-%S}-{file.name}"
-=======
         away = folder / HANDED_IN_ALONE / f"{datetime.now(UTC):%Y-%m-%d-%H-%M-%S}-{file.name}"
->>>>>>> users
         away.parent.mkdir(exist_ok=True)
         file.rename(away)
     for file in (source, source.parent / TIME):

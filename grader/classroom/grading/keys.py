@@ -20,11 +20,7 @@ from grader.classroom.verdicts.judge import DECIDES
 from grader.exercises.exercise import Exercise
 from grader.lessons import EXERCISES
 
-<<<<<<< HEAD
-_OF_LESSONS = "grader.lessons."
-=======
 IN_LESSONS = "grader.lessons."
->>>>>>> users
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -55,11 +51,7 @@ def declaration(name: str) -> str:
 def _declaring(name: str) -> list[str]:
     """The lessons' modules that have an exercise of this name: its own, and those that import it from there."""
     exercise = EXERCISES[name]
-<<<<<<< HEAD
-    modules = [(module, vars(sys.modules[module])) for module in sorted(sys.modules) if module.startswith(_OF_LESSONS)]
-=======
     modules = [(module, vars(sys.modules[module])) for module in sorted(sys.modules) if module.startswith(IN_LESSONS)]
->>>>>>> users
     return [module for module, names in modules if any(value is exercise for value in names.values())]
 
 
@@ -67,13 +59,8 @@ def _imported(tree: ast.AST) -> Iterator[str]:
     """What a file imports of the lessons; a name that it takes from a package may be a module itself."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-<<<<<<< HEAD
-            yield from (alias.name for alias in node.names if alias.name.startswith(_OF_LESSONS))
-        elif isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(_OF_LESSONS):
-=======
             yield from (alias.name for alias in node.names if alias.name.startswith(IN_LESSONS))
         elif isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(IN_LESSONS):
->>>>>>> users
             yield from (str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names))
 
 

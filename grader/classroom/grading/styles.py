@@ -10,15 +10,9 @@ from typing import Any
 
 import tinycss2
 
-<<<<<<< HEAD
-_STYLE = re.compile(r"(<style[^>]*>)(.*?)(</style>)", re.DOTALL)
-CLASSES = re.compile(r'\bclass="([^"]*)"')
-TAGS = re.compile(r"<([a-z]\w*)")
-=======
 STYLE_BLOCK = re.compile(r"(<style[^>]*>)(.*?)(</style>)", re.DOTALL)
 CLASSES_IN_USE = re.compile(r'\bclass="([^"]*)"')
 TAGS_IN_USE = re.compile(r"<([a-z]\w*)")
->>>>>>> users
 CONDITION = re.compile(r":not\([^)]*\)|\[[^\]]*\]|::?[\w-]+(?:\([^)]*\))?")  # of a selector; it may hold of any element
 CLASS = re.compile(r"\.([\w-]+)")
 ID = re.compile(r"#[\w-]+")
@@ -49,11 +43,7 @@ def with_used_styles(page: str) -> str:
     classes = {name for found in CLASSES_IN_USE.findall(page) for name in found.split()}
     tags = set(TAGS_IN_USE.findall(page))
     head, body, rest = page.partition("<body")
-<<<<<<< HEAD
-    slim = _STYLE.sub(lambda m: m[1] + "".join(rule.used(classes, tags) for rule in _rules(m[2])) + m[3], head)
-=======
     slim = STYLE_BLOCK.sub(lambda m: m[1] + "".join(rule.used(classes, tags) for rule in _rules(m[2])) + m[3], head)
->>>>>>> users
     return f"{slim}{body}{rest}"
 
 

@@ -45,11 +45,7 @@ WORDED = ("moodle", "brightspace", "blackboard")  # with words of their own, whi
 CLONES = "-submissions"  # ends the name of the folder into which `gh classroom clone` lays a class's repositories
 COPY = re.compile(r"(.+)-(\d{1,4})$", re.DOTALL)  # Canvas: a file handed in again under the same name
 MOST_CANDIDATES = 20  # of one student
-<<<<<<< HEAD
-_SAME = "was there already, the same"
-=======
 UNCHANGED = "was there already, the same"
->>>>>>> users
 SHARE = 200_000_000  # bytes that are read for one student, and as many again from zips
 
 
@@ -89,11 +85,7 @@ class Destination:
         """Put a file in its place, whole or not at all; returns what was there before, "" for nothing."""
         exists = target.is_symlink() or target.exists()
         if exists and target.is_file() and not target.is_symlink() and target.read_bytes() == data:
-<<<<<<< HEAD
-            return _SAME
-=======
             return UNCHANGED
->>>>>>> users
         if exists and not self.replace:
             raise Unreadable(
                 f"{target} is there already and differs from the archive's: it was left as it is. Take the "
@@ -338,11 +330,7 @@ def _keep_time(file: Path, sender: Sender, before: str) -> str:
     """When it was handed in, where nbgrader looks for it. What stands there stays with the notebook that it is about: a
     person may have written it. Returns what became of that of another notebook, "" for nothing."""
     stood = one_line(file.read_text(errors="replace")) if file.is_file() and not file.is_symlink() else ""
-<<<<<<< HEAD
-    if before == _SAME and stood:
-=======
     if before == UNCHANGED and stood:
->>>>>>> users
         return ""
     if sender.time:
         write(file, sender.time.encode())
