@@ -22,16 +22,17 @@ from grader.judging.values import expected_value, same_answer
 class FunctionJudgment(Judgment):
     """The value that is returned; then, if a way is barred, that none of its arrays came by it.
 
-    The way is told, and earns nothing: only the process in which the function ran can see it, and there the function
-    may change what is seen.
+    The way is told. It earns nothing unless it counts (`way_counts`), and then half of the points: only the process in
+    which the function ran can see it, and there the function may change what is seen.
     """
 
     exercise: FunctionExercise
 
     @property
     def checks(self) -> Sequence[Check]:
-        values = Check("values", self.exercise.points, self._value)
-        return [values, Check("way", 0.0, self._way)] if self.exercise.barred else [values]
+        way = self.exercise.points / 2 if self.exercise.way_counts else 0.0
+        values = Check("values", self.exercise.points - way, self._value)
+        return [values, Check("way", way, self._way)] if self.exercise.barred else [values]
 
     def _value(self, k: int) -> Miss | None:
         wrong = wrong_result(self.exercise, self.cases[k], self.answers[k])

@@ -16,7 +16,7 @@ SHARED = {"name", "points", "reference", "mistakes", "drawn", "piece", "after", 
 OWN = {
     "program": {"mesh_shapes", "by_compiler", "against_compiler"},
     "pod": {"mesh_shapes", "by_compiler"},
-    "function": {"same", "barred", "formula", "facts"},
+    "function": {"same", "barred", "must_not_wait", "way_counts", "formula", "facts"},
     "timetable": set(),
     "table": {"same", "options", "stand_for", "questions"},
     "processes": {"same", "parts"},

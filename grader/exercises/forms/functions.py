@@ -27,6 +27,7 @@ class FunctionExercise(ValueExercise):
 
     `barred` is a way by which none of its arrays should come: `FROM_HOST`, `TO_THE_HOST`, `FROM_ANYWHERE`, or
     `NOT_IN_PLACE` if new arrays should take the memory of those that it was given.
+    If `way_counts`, half of the points are for that.
     If it `must_not_wait`, `block_until_ready` is an error in it, and its arrays should not come `FROM_HOST`.
     If the reference is an experiment, a `formula` may stand beside it, which returns the same as a student would
     compute it: a wrong answer is compared with what small changes to it return.
@@ -37,6 +38,7 @@ class FunctionExercise(ValueExercise):
     form: ClassVar[str] = "function"
 
     barred: str = ""
+    way_counts: bool = False
     must_not_wait: bool = False
     formula: Callable[..., Any] | None = None
     facts: Callable[[Any], Mapping[str, Any]] | None = None

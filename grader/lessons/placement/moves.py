@@ -29,7 +29,9 @@ def _brought_to(y, z):
     return y + jax.device_put(z, y.sharding)
 
 
-fix_the_placement = FunctionExercise("fix_the_placement", points=4, reference=_brought_to, barred=FROM_HOST)
+fix_the_placement = FunctionExercise(
+    "fix_the_placement", points=4, reference=_brought_to, barred=FROM_HOST, way_counts=True
+)
 
 
 @fix_the_placement.cases
@@ -107,7 +109,9 @@ def _moved_outside(x, target):
     return jax.device_put(jax.jit(lambda a: 2 * a)(x), NamedSharding(target, P("x")))
 
 
-no_move_in_jit = FunctionExercise("no_move_in_jit", points=3, reference=_moved_outside, barred=FROM_HOST)
+no_move_in_jit = FunctionExercise(
+    "no_move_in_jit", points=3, reference=_moved_outside, barred=FROM_HOST, way_counts=True
+)
 
 
 @no_move_in_jit.cases
@@ -187,7 +191,7 @@ def _two_stage(x, w1, w2):
     return stage(w2, jax.device_put(h, NamedSharding(w2.sharding.mesh, P("x"))))
 
 
-two_stage = FunctionExercise("two_stage", points=5, reference=_two_stage, barred=FROM_HOST)
+two_stage = FunctionExercise("two_stage", points=5, reference=_two_stage, barred=FROM_HOST, way_counts=True)
 
 
 @two_stage.cases
@@ -280,7 +284,7 @@ def _pipeline(batches, weights):
 
 
 halves_pipeline = FunctionExercise(
-    "halves_pipeline", points=6, reference=_pipeline, barred=FROM_HOST, must_not_wait=True
+    "halves_pipeline", points=6, reference=_pipeline, barred=FROM_HOST, way_counts=True, must_not_wait=True
 )
 QUARTERS = ((0, 1), (2, 3), (4, 5), (6, 7))
 
