@@ -55,7 +55,7 @@ def test_the_latest_check_counts_and_the_best_is_remembered(checked):
 def test_next_is_an_open_exercise_of_the_lesson_that_was_worked_on_last(checked):
     assert "Next: chips_needed in 01 · Devices and meshes, core, 3 minutes." in repr(grader.progress())
     checked(("block_matmul", 2, 2))
-    assert "Next: local_shapes in 07 · The four sharded matmuls" in repr(grader.progress())
+    assert "Next: name_the_case in 07 · The four sharded matmuls" in repr(grader.progress())
     checked(*((name, 1, 1) for name in EXERCISES))
     assert repr(grader.progress()).endswith("All is done.")
 
