@@ -58,9 +58,11 @@ _OF_A_LESSON = {
     "mirror": "gradients.pictures.mirrors",
     "needs": "automatic.pictures.needs",
     "pod": "real_chips.pictures.pods",
+    "ring_sums": "rings.pictures.circulating",
     "sharding": "shardings.pictures.brackets",
     "table": "gradients.pictures.tables",
     "triangles": "long_context.pictures.triangles",
+    "two_streams": "rings.pictures.circulating",
     "ways": "cost.pictures.ways",
 }
 

@@ -23,7 +23,6 @@ NOT_YET = (
     "04_automatic",
     "05_shard_map",
     "06_collectives",
-    "08_rings",
     "09_cost",
     "10_explicit",
     "11_gradients",
