@@ -81,9 +81,9 @@ def test_what_is_left_out_of_any_lesson_leaves_nothing_that_leads_to_it(root, al
 
 
 def test_a_name_that_is_used_below_stays_as_an_open_starter(root):
-    nb = cut(bare(released(root, "08_rings")), {"ring_all_reduce", "bidirectional_all_gather"})
+    nb = cut(bare(released(root, "08_rings")), {"ring_all_gather", "ring_reduce_scatter"})
     stay = [cell for cell in nb.cells if cell.source.startswith(STAYS)]
-    assert [re.search(r"def (\w+)", cell.source)[1] for cell in stay] == ["ring_all_reduce", "bidirectional_all_gather"]
+    assert [re.search(r"def (\w+)", cell.source)[1] for cell in stay] == ["ring_all_gather", "ring_reduce_scatter"]
     assert not any(map(grade_id, stay)) and all("..." in cell.source for cell in stay)
 
 
@@ -95,12 +95,12 @@ def test_exercises_under_one_heading_stay_together(root):
 
 
 def test_points_stand_in_the_heading_and_on_the_check(root, all_lessons):
-    ours = plan(all_lessons, **{"07_matmul": LessonPlan(points={"case3": 6.5, "case4_gather_a": 1.0})})
+    ours = plan(all_lessons, **{"07_matmul": LessonPlan(points={"case3": 6.5, "two_axis": 1.0})})
     nb = taken(released(root, "07_matmul"), "07_matmul", ours, root)
     points = {grade_id(cell): cell.metadata.nbgrader.get("points") for cell in nb.cells if grade_id(cell)}
-    assert points["check_case3"] == 6.5 and points["check_case4_gather_a"] == 1 and points["check_case4_gather_b"] == 4
-    assert "### Exercise `case3` · core · 6.5 points · 6 minutes" in text_of(nb)
-    assert "### Exercises `case4_gather_a`, `case4_gather_b` · core · 1 + 4 points · 10 minutes" in text_of(nb)
+    assert points["check_case3"] == 6.5 and points["check_two_axis"] == 1 and points["check_two_axis_scattered"] == 4
+    assert "### Exercise `case3` · core · 6.5 points · 4 minutes" in text_of(nb)
+    assert "### Exercises `two_axis`, `two_axis_scattered` · stretch · 1 + 4 points · 10 minutes" in text_of(nb)
 
 
 def test_a_review_asks_about_the_lessons_it_is_given_alone():
@@ -249,7 +249,7 @@ def test_what_is_wrong_in_course_toml_is_status_2(own, monkeypatch, capsys):
 
 
 def test_the_book_shows_what_is_taken_and_no_solution_of_what_is_not(root, all_lessons):
-    left_out = frozenset({"ring_all_reduce", "bidirectional_all_gather"})
+    left_out = frozenset({"ring_all_gather", "ring_reduce_scatter"})
     ours = plan(all_lessons, **{"08_rings": LessonPlan(left_out=left_out)})
     solved = nbformat.read(root / "solutions" / "08_rings" / "08_rings.ipynb", 4)
     release = taken(released(root, "08_rings"), "08_rings", ours, root)
@@ -257,7 +257,7 @@ def test_the_book_shows_what_is_taken_and_no_solution_of_what_is_not(root, all_l
     code = [cell for cell in shown.cells if cell.cell_type == "code"]
     assert not any("SOLUTION" in cell.source for cell in code) and any(cell.outputs for cell in code)
     assert [len(cell.outputs) for cell in code if cell.source.startswith(STAYS)] == [0, 0]
-    assert "Exercise `ring_all_reduce`" not in text_of(shown)
+    assert "Exercise `ring_all_gather`" not in text_of(shown)
 
 
 def test_a_hint_to_what_is_left_out_says_so(monkeypatch):

@@ -1,4 +1,4 @@
-"""Collectives built from sends between neighbours, and devices that wait for ever.
+"""Collectives built from sends between neighbors, and devices that wait forever.
 
-Its files, in the order of the text: `waiting`, `rings`.
+Its files, in the order of the text: `rings`, `waiting`.
 """

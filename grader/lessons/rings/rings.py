@@ -1,6 +1,6 @@
-"""§ 1–6, the programs: collectives built from sends between neighbours, written with shard_map.
+"""§ 2–3, 6–9, the programs: collectives built from sends between neighbors, written with shard_map.
 
-The devices along x stand in a ring; `_pass` sends a block to the next one. Along y there are copies.
+The devices along x form a ring; `_pass` sends a block to the next one. Along y there are replicas.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _case(draw, x, ins, out, passes, nbytes, steps):
     )
 
 
-# To pass on: every device sends its row to the device k places further.
+# Shift: every device sends its row to the device that is k further.
 
 shift = ProgramExercise("shift", points=3, reference=lambda x, k: np.roll(x, k, axis=0))
 ROW = P("x", None)  # one row on each device
@@ -61,56 +61,56 @@ def _shifted(x, mesh, pairs):
 
 @shift.mistake
 def pairs_reversed(x, *, k, mesh):
-    """The blocks went the other way round. A pair is (source, destination): in which place does the device stand
-    that sends?"""
+    """The blocks went around the other way. A pair is (source, destination). In which position is the device that
+    sends?"""
     return _shifted(x, mesh, lambda n: [((d + k) % n, d) for d in range(n)])
 
 
 @shift.mistake
 def no_way_round(x, *, k, mesh):
-    """The pairs name devices that are not there: behind the last one a ring goes on with device 0. Which operation
+    """The pairs named devices that don't exist. After the last device, a ring continues with device 0. Which operation
     turns 5 into 1 on four devices?"""
     return _shifted(x, mesh, lambda n: [(d, d + k) for d in range(n)])
 
 
 @shift.mistake
 def forgot_the_last_device(x, *, k, mesh):
-    """One device was sent nothing, so it holds zeros: ppermute keeps no old value. The pairs are one short. How many
-    devices send in a ring of n?"""
+    """One device was not a destination, so it held zeros, because `ppermute` doesn't keep old values. How many pairs
+    does a ring of n devices need?"""
     return _shifted(x, mesh, lambda n: [(d, (d + k) % n) for d in range(n - 1)])
 
 
 @shift.mistake
 def destinations_only(x, *, k, mesh):
-    """The permutation is a list of numbers, and JAX wants pairs: for each sender, (source, destination). Other
-    libraries take destinations only."""
+    """The permutation was a list of numbers, as in some other libraries, but JAX needs pairs. What is the pair (source,
+    destination) of each device?"""
     return _shifted(x, mesh, lambda n: [(d + k) % n for d in range(n)])
 
 
 @shift.mistake
 def one_sends_to_all(x, *, k, mesh):
-    """One device appears as the source of several pairs. In a permutation everybody sends once and receives once at
-    most; to send to all is a broadcast, and needs another collective. Whom does device 1 send to?"""
+    """One device was the source of several pairs. In a permutation, each device sends at most once and receives at most
+    once. Which device does device 1 send to?"""
     return _shifted(x, mesh, lambda n: [(0, d) for d in range(n)])
 
 
 @shift.mistake
 def pairs_from_the_own_index(x, *, k, mesh):
-    """The pairs were made from `axis_index`, which each device knows only while it runs. The permutation is part of
-    the program, the same for all: plain Python numbers, for every device. How many devices are there?"""
+    """The pairs were made from `axis_index`, which is known only while the program runs. The permutation is a part of
+    the program: plain Python numbers, the same list on all devices. How many pairs does the list need?"""
     return _shifted(x, mesh, lambda n: [(_me(), (_me() + k) % n)])
 
 
 @shift.mistake
 def always_to_the_next(x, *, k, mesh):
-    """Every block went to the next device, whatever k is. The destination is k places further."""
+    """Every block went to the next device, no matter what k was. Which device is k further?"""
     return _shifted(x, mesh, lambda n: [(d, (d + 1) % n) for d in range(n)])
 
 
 @shift.mistake
 def many_small_steps(x, *, k, mesh):
-    """The blocks arrive where they should, in |k| steps to a neighbour each. Pairs may name any two devices: what
-    would a single ppermute send?"""
+    """The blocks arrived correctly, but in |k| steps to a neighbor. Pairs may name any two devices. Which pairs do it
+    in a single `ppermute`?"""
 
     def body(row):
         for _ in range(abs(k)):
@@ -122,8 +122,8 @@ def many_small_steps(x, *, k, mesh):
 
 @shift.mistake
 def stood_still_for_a_negative_k(x, *, k, mesh):
-    """Where k is negative nothing moved. (A loop over `range(k)` has no turns then; and pairs may name any two devices,
-    so that one step is enough.) Where does a block go that is sent -2 places further?"""
+    """With a negative k, nothing moved. A loop over `range(k)` has no iterations then, and you don't need one, because
+    pairs may name any two devices. Which device is -2 further?"""
 
     def body(row):
         for _ in range(k):
@@ -135,23 +135,23 @@ def stood_still_for_a_negative_k(x, *, k, mesh):
 
 @shift.mistake
 def left_out_who_would_pass_the_end(x, *, k, mesh):
-    """The pairs leave out those whose destination would be behind the last device, or before the first. Who is sent
-    nothing holds zeros: on a ring, which device stands behind the last one?"""
+    """The pairs left out the devices whose destination would be after the last device or before the first. A device
+    that isn't a destination holds zeros. On a ring, which device comes after the last one?"""
     return _shifted(x, mesh, lambda n: [(d, d + k) for d in range(n) if 0 <= d + k < n])
 
 
 @shift.mistake
 def took_the_blocks_rows_for_the_devices(x, *, k, mesh):
-    """Only device 0 was sent something, by itself. Inside shard_map a device has one row, and the number of rows is no
-    number of devices. What says how many there are along x?"""
+    """Only device 0 received something, from itself. Inside `shard_map`, a device has one row, so the number of rows
+    isn't the number of devices. How do you get the number of devices along x?"""
     return on_ring(
         lambda row: lax.ppermute(row, "x", [(d, (d + k) % len(row)) for d in range(len(row))]), x, mesh, ROW, ROW
     )
 
 
-# All-gather: blocks go round once, and every device writes down each of them where it belongs.
+# All-gather: blocks go around once, and every device writes each of them where it belongs.
 
-RINGS = (4, 2), (3, 2), (8, 1), (1, 8)  # of three devices, too: what swaps with d ^ k goes round powers of two only
+RINGS = (4, 2), (3, 2), (8, 1), (1, 8)  # of three devices, too: swapping with d ^ k works for powers of two only
 ring_all_gather = ProgramExercise("ring_all_gather", points=4, reference=lambda x: x, mesh_shapes=RINGS)
 
 
@@ -179,37 +179,37 @@ def gather_ring(x, mesh, by=1, place=lambda me, k: me - k, writes=0, passes=-1):
             whole = whole.at[place(_me(), k) % n].set(block)
             if k < n + passes:
                 block = _pass(block, n, by)
-        return (whole + 0 * block).reshape(-1, block.shape[1])  # what was sent in vain is not left out
+        return (whole + 0 * block).reshape(-1, block.shape[1])  # so that a send whose result isn't used is kept
 
     return on_ring(body, x, mesh, ROW, P())
 
 
 @ring_all_gather.mistake
 def joined_as_they_came(x, *, mesh):
-    """Each device has its own block first and the next device's behind it, as where blocks are joined in the order of
-    their arrival: device 0 has them right, device 1 begins with its own. From whom does a block come that arrives after
-    k steps, and where does it belong?"""
+    """Each device had its own block first, and then the next device's, as if blocks were joined in the order of their
+    arrival. Only device 0 got that right. From which device is the block that arrives after k steps, and where does it
+    belong?"""
     return gather_ring(x, mesh, by=-1, place=lambda me, k: k)
 
 
 @ring_all_gather.mistake
 def joined_as_they_came_backwards(x, *, mesh):
-    """Each device has its own block first, then that of the device before it, then the one before that: the order runs
-    backwards, and begins elsewhere on each device. Where does the k-th to arrive belong?"""
+    """Each device had its own block first, then that of the previous device, and so on: the order runs backward, and
+    starts differently on each device. Where does the k-th block to arrive belong?"""
     return gather_ring(x, mesh, place=lambda me, k: k)
 
 
 @ring_all_gather.mistake
 def counted_the_other_way(x, *, mesh):
-    """Each device's own block is in its place, and the others are mirrored around it. What arrives after one step
-    started on a neighbour, the one before or the one behind: does the number of the sender go up or down with k?"""
+    """Each device's own block was in its place, but the others were mirrored around it. The block that arrives after
+    one step started on a neighbor. Does the sender's index go up or down with k?"""
     return gather_ring(x, mesh, place=lambda me, k: me + k)
 
 
 @ring_all_gather.mistake
 def counted_the_first_arrival_as_none(x, *, mesh):
-    """Each block stands one place too far: that of the device before stands where the device's own belongs. With which
-    k does your loop count the first to arrive, and from which device does that come?"""
+    """Each block was one place too far: the previous device's block was where the device's own belongs. Which k does
+    your loop use for the first block that arrives, and from which device is it?"""
     n = mesh.shape["x"]
 
     def body(block):
@@ -224,8 +224,8 @@ def counted_the_first_arrival_as_none(x, *, mesh):
 
 @ring_all_gather.mistake
 def took_the_number_for_the_row(x, *, mesh):
-    """Each block was written at the row that has its number, so that blocks overlap, and rows at the end stay empty.
-    Block 1 begins behind block 0: in which row is that?"""
+    """Each block was written at the row that equals its block number, so blocks overlapped, and the last rows stayed
+    empty. At which row does block 1 start?"""
     n = mesh.shape["x"]
 
     def body(block):
@@ -240,22 +240,67 @@ def took_the_number_for_the_row(x, *, mesh):
 
 @ring_all_gather.mistake
 def one_step_too_few(x, *, mesh):
-    """One block is missing on every device, and its place holds zeros. A device begins with one block; how many
-    must still arrive, and is the last of them put in its place?"""
+    """One block was missing on every device, and zeros were in its place. A device starts with one block. How many have
+    to arrive, and is the last one written, too?"""
     return gather_ring(x, mesh, writes=-1, passes=-2)
 
 
 @ring_all_gather.mistake
 def one_step_too_many(x, *, mesh):
-    """The values are right, and one ppermute too many runs: the last brings every block back to where it started.
+    """The values were correct, but there was one `ppermute` too many, which sent every block back to where it started.
     How many blocks does a device have to receive?"""
     return gather_ring(x, mesh, passes=0)
 
 
 @ring_all_gather.mistake
+def dropped_the_new_array(x, *, mesh):
+    """Each device had only its own block, and zeros elsewhere. `full.at[index].set(block)` doesn't change `full`, but
+    returns a new array. What happens to that array?"""
+    return gather_ring(x, mesh, writes=-(mesh.shape["x"] - 1), passes=-1)
+
+
+@ring_all_gather.mistake
+def sent_before_writing(x, *, mesh):
+    """Each block was one place too far, because it was sent before it was written. Which block does a device have
+    before the first send, and where does that belong?"""
+    return gather_ring(x, mesh, place=lambda me, k: me - k + 1)
+
+
+@ring_all_gather.mistake
+def sent_its_own_each_time(x, *, mesh):
+    """The previous device's block was in every place but the device's own, as if each step sent the same block again.
+    Which block does a device have to send in the second step?"""
+    n = mesh.shape["x"]
+
+    def body(block):
+        full = jnp.zeros((n, *block.shape), block.dtype).at[_me()].set(block)
+        for k in range(1, n):
+            full = full.at[(_me() - k) % n].set(_pass(block, n))
+        return full.reshape(-1, block.shape[1])
+
+    return on_ring(body, x, mesh, ROW, P())
+
+
+@ring_all_gather.mistake
+def kept_the_blocks_apart(x, *, mesh):
+    """The values were correct, but the blocks were returned along their own dimension. Which shape does `x` have, and
+    which call joins the blocks?"""
+    n = mesh.shape["x"]
+
+    def body(block):
+        full = jnp.zeros((n, *block.shape), block.dtype).at[_me()].set(block)
+        for k in range(1, n):
+            block = _pass(block, n)
+            full = full.at[(_me() - k) % n].set(block)
+        return full
+
+    return on_ring(body, x, mesh, ROW, P())
+
+
+@ring_all_gather.mistake
 def sent_all_it_had(x, *, mesh):
-    """Each step sends everything gathered so far, 1 + 2 + … blocks in place of one each time. The next device has
-    seen the older ones already. Which block has it not seen?"""
+    """Each step sent everything gathered so far, 1 + 2 + … blocks instead of one each time. The next device already has
+    the older ones. Which block is new to it?"""
     n = mesh.shape["x"]
 
     def body(block):
@@ -269,11 +314,12 @@ def sent_all_it_had(x, *, mesh):
 
 @ring_all_gather.mistake
 def called_all_gather(x, *, mesh):
-    """`all_gather` gives this result, and how it does so is the exercise: use `ppermute` alone."""
+    """`all_gather` returns this result, but the exercise is to build it from `ppermute` alone. Which device sends to
+    which in each step?"""
     return on_ring(lambda block: lax.all_gather(block, "x", tiled=True), x, mesh, ROW, P())
 
 
-# Reduce-scatter: sums go round, and each device adds its own part of the block that has just come by.
+# Reduce-scatter: sums go around, and each device adds its own part to the sum that has just arrived.
 
 ring_reduce_scatter = ProgramExercise("ring_reduce_scatter", points=5, reference=lambda x: x.sum(0), mesh_shapes=RINGS)
 
@@ -314,16 +360,15 @@ def scatter_ring(x, mesh, **how):
 
 @ring_reduce_scatter.mistake
 def began_with_its_own(x, *, mesh):
-    """The sums are right and each stands one device too early. The part that a device begins with travels n - 1
-    places, one short of the whole round. Where must the sum for device d begin?"""
+    """The sums were correct, but each ended one device too early. The sum that a device starts is sent n - 1 times, one
+    short of a full circle. On which device must the sum for device d start?"""
     return scatter_ring(x, mesh, first=0)
 
 
 @ring_reduce_scatter.mistake
 def counted_the_parts_upwards(x, *, mesh):
-    """The number of the part goes up from turn to turn, while the sums come from the device before: terms of different
-    parts were added. (On two devices up and down come to the same.) Follow one sum through two steps: which part does
-    it need next?"""
+    """The part's number went up from step to step, while the sums came from the previous device, so terms of different
+    parts were summed. Follow one sum through two steps. Which part does it need next?"""
     n = mesh.shape["x"]
 
     def body(row):
@@ -338,16 +383,16 @@ def counted_the_parts_upwards(x, *, mesh):
 
 @ring_reduce_scatter.mistake
 def dealt_the_row_out_like_cards(x, *, mesh):
-    """The sums are right, of other parts: every n-th entry of a row was taken for a part, as one deals cards. A part is
-    a piece that hangs together, device 0's the first. Which dimension of the reshaped row counts the parts?"""
+    """The sums were those of other parts: every n-th element of a row was taken as one part. A part is contiguous, and
+    device 0's is the first. Which dimension of the reshaped row counts the parts?"""
     n = mesh.shape["x"]
     return on_ring(lambda row: _scatter(_parts(row.reshape(-1, n).T, n), n), x, mesh, ROW, P("x"))
 
 
 @ring_reduce_scatter.mistake
 def sent_the_original(x, *, mesh):
-    """Every sum has the terms of two neighbours only. Did each step send the device's own numbers? What should travel
-    on is what has been added up so far."""
+    """Every sum had only the terms of two neighbors, as if each step sent the device's own values. What does a device
+    have to send instead, after it added its part?"""
     n = mesh.shape["x"]
 
     def body(row):
@@ -361,16 +406,64 @@ def sent_the_original(x, *, mesh):
 
 
 @ring_reduce_scatter.mistake
+def added_its_own_part_each_time(x, *, mesh):
+    """In every step, a device added the part with its own index, whatever sum had arrived. Which part's sum is on the
+    device after k steps?"""
+    n = mesh.shape["x"]
+
+    def body(row):
+        part = _parts(row, n)
+        total = part(_me() - 1)
+        for _ in range(1, n):
+            total = _pass(total, n) + part(_me())
+        return total
+
+    return on_ring(body, x, mesh, ROW, P("x"))
+
+
+@ring_reduce_scatter.mistake
+def sent_the_part_and_kept_the_sum(x, *, mesh):
+    """The sums stayed on their devices, and each step sent a part of the vector. Then a device never gets the terms of
+    those that are further away. What should be sent instead?"""
+    n = mesh.shape["x"]
+
+    def body(row):
+        part = _parts(row, n)
+        total = part(_me() - 1)
+        for k in range(1, n):
+            total = total + _pass(part(_me() - 1 - k), n)
+        return total
+
+    return on_ring(body, x, mesh, ROW, P("x"))
+
+
+@ring_reduce_scatter.mistake
+def counted_the_start_as_a_step(x, *, mesh):
+    """There was one step too many, and the first one added the part that the device had started with. Which part does
+    the sum need that arrives in the first step?"""
+    n = mesh.shape["x"]
+
+    def body(row):
+        part = _parts(row, n)
+        total = part(_me() - 1)
+        for k in range(n):
+            total = _pass(total, n) + part(_me() - 1 - k)
+        return total
+
+    return on_ring(body, x, mesh, ROW, P("x"))
+
+
+@ring_reduce_scatter.mistake
 def went_the_other_way(x, *, mesh):
-    """The sums go one way round, and the parts are chosen as if they went the other: terms of different parts were
-    added. Follow one sum through two steps: which part does it need next?"""
+    """The sums went around one way, and the parts were chosen as if they went the other way, so terms of different
+    parts were summed. Follow one sum through two steps. Which part does it need next?"""
     return scatter_ring(x, mesh, by=-1)
 
 
 @ring_reduce_scatter.mistake
 def added_before_the_send(x, *, mesh):
-    """What a device ends with lacks its own term, as where it adds its part and then sends the sum away, in the last
-    step too. What comes first in a step, the sending or the adding?"""
+    """The sum on each device lacked its own term, as if it added its part and then sent the sum away, in the last step,
+    too. What comes first in a step, sending or adding?"""
     n = mesh.shape["x"]
 
     def body(row):
@@ -385,8 +478,8 @@ def added_before_the_send(x, *, mesh):
 
 @ring_reduce_scatter.mistake
 def added_the_part_of_the_turn_before(x, *, mesh):
-    """A sum was begun for one part, and terms of another part were added to it. What has arrived after k steps began k
-    devices before. With which part does a device begin, and so which part is the one that has arrived?"""
+    """A sum was started for one part, and terms of another part were added to it. The sum that arrives after k steps
+    started k devices before. With which part does a device start, and so which part has arrived?"""
     n = mesh.shape["x"]
 
     def body(row):
@@ -401,8 +494,8 @@ def added_the_part_of_the_turn_before(x, *, mesh):
 
 @ring_reduce_scatter.mistake
 def added_first_and_then_sent(x, *, mesh):
-    """In each step the device added a part of its own and sent the sum on afterwards. So it added to the part that was
-    still there, not to the one that arrives, and the last to receive a sum adds nothing. Which comes first?"""
+    """In each step, the device added its part first and sent the sum afterward. So it added to the sum that was still
+    there, and the last device to receive a sum added nothing. What comes first?"""
     n = mesh.shape["x"]
 
     def body(row):
@@ -417,22 +510,22 @@ def added_first_and_then_sent(x, *, mesh):
 
 @ring_reduce_scatter.mistake
 def one_turn_too_many(x, *, mesh):
-    """The sums were complete one turn earlier. In the last turn each went one device further, and there a term was
-    added that it had already. How many devices have still to add theirs when a sum sets out?"""
+    """The sums were complete one step earlier. In the last step, each moved one device further and got a term that it
+    already had. How many devices still have to add theirs when a sum starts?"""
     return scatter_ring(x, mesh, more=1)
 
 
 @ring_reduce_scatter.mistake
 def one_turn_too_few(x, *, mesh):
-    """The sums stopped one device too early: each lacks a term, and is on the device before its own. How many devices
-    have still to add theirs when a sum sets out?"""
+    """The sums stopped one device too early: each lacked a term, and was on the device before its own. How many devices
+    still have to add theirs when a sum starts?"""
     return scatter_ring(x, mesh, more=-1)
 
 
 @ring_reduce_scatter.mistake
 def whole_vectors_went_round(x, *, mesh):
-    """The right sums, but whole vectors went round, and of each a device needs one part. How much has to travel in a
-    step?"""
+    """The sums were correct, but full vectors were sent, and a device needs only one part of each. How much does each
+    step have to send?"""
     n = mesh.shape["x"]
 
     def body(row):
@@ -447,11 +540,12 @@ def whole_vectors_went_round(x, *, mesh):
 
 @ring_reduce_scatter.mistake
 def called_psum_scatter(x, *, mesh):
-    """`psum_scatter` gives this result, and how it does so is the exercise: use `ppermute` alone."""
+    """`psum_scatter` returns this result, but the exercise is to build it from `ppermute` alone. Which device sends to
+    which in each step?"""
     return on_ring(lambda row: lax.psum_scatter(row[0], "x", tiled=True), x, mesh, ROW, P("x"))
 
 
-# All-reduce: the one, then the other.
+# All-reduce: a reduce-scatter, and then an all-gather.
 
 ring_all_reduce = ProgramExercise(
     "ring_all_reduce", points=5, reference=lambda x: x.sum(0), mesh_shapes=RINGS, against_compiler=True
@@ -489,8 +583,8 @@ def reduce_ring(x, mesh, first=1, gathers=True, adds=False, more=0, behind=1, ke
 
 @ring_all_reduce.mistake
 def whole_vectors_all_round(x, *, mesh):
-    """The right sums in n - 1 steps, each of which sends a whole vector: n/2 times the bytes of the best. Add up
-    *parts* of the vector in a first round; what then needs to go round a second time?"""
+    """The sums were correct, and took n - 1 steps, but each step sent a full vector. That is n/2 times the bytes of the
+    best way. If the first ring sums *parts*, what does the second ring have to send?"""
     n = mesh.shape["x"]
 
     def body(row):
@@ -505,69 +599,68 @@ def whole_vectors_all_round(x, *, mesh):
 
 @ring_all_reduce.mistake
 def stopped_half_way(x, *, mesh):
-    """After the first round each device has the whole sum of one part, and zeros for the others. Which collective
-    brings the parts together, and how is it done on a ring?"""
+    """After the first ring, each device had the complete sum of one part, and zeros for the others. Which collective
+    gives every device all parts, and how do you build it on a ring?"""
     return reduce_ring(x, mesh, gathers=False)
 
 
 @ring_all_reduce.mistake
 def took_its_share_for_another(x, *, mesh):
-    """The parts of the sum are right and each stands one place off. Which part does a device hold after the first
-    round? (A sum that begins with the device's own part ends on the device before.) And where does the second round
-    write it?"""
+    """The sums were correct, but each was one place off. A sum that starts with the device's own part ends on the
+    previous device. Which part does a device hold after the first ring, and where does the second one write it?"""
     return reduce_ring(x, mesh, first=0)
 
 
 @ring_all_reduce.mistake
 def first_round_once_more(x, *, mesh):
-    """The first round had one turn too many: the sums were complete before it. In it each went one device further, and
-    there a term was added that it had already. How many devices have still to add theirs when a sum sets out?"""
+    """The first ring had one step too many: the sums were complete before it. In it, each moved one device further and
+    got a term that it already had. How many devices still have to add theirs when a sum starts?"""
     return reduce_ring(x, mesh, more=1)
 
 
 @ring_all_reduce.mistake
 def added_other_parts(x, *, mesh):
-    """In the first round a sum was begun for one part, and terms of another part were added to it. What has arrived
-    after k steps began k devices before. With which part does a device begin, and so which part has arrived?"""
+    """In the first ring, a sum was started for one part, and terms of another part were added to it. The sum
+    that arrives after k steps started k devices before. With which part does a device start, and so which part
+    has arrived?"""
     return reduce_ring(x, mesh, behind=0)
 
 
 @ring_all_reduce.mistake
 def took_zeros_for_its_own_share(x, *, mesh):
-    """On every device the part with its own number is zeros. After the first round a device has the sum of just this
-    part, and in the second it sends it on. Where does it write it down itself?"""
+    """On every device, the part with its own index was zeros. After the first ring, a device has the sum of just this
+    part, and sends it in the second one. Where does the device write its own sum?"""
     return reduce_ring(x, mesh, keeps=False)
 
 
 @ring_all_reduce.mistake
 def joined_the_sums_as_they_came(x, *, mesh):
-    """The sums are right, and stand in another order on every device, as where they are joined in the order in which
-    they come in the second round. Of which part is the sum that a device has after the first round, and which comes
-    next?"""
+    """The sums were correct, but in a different order on every device, as if they were joined in the order of their
+    arrival. Which part's sum does a device have after the first ring, and which one arrives next?"""
     return reduce_ring(x, mesh, place=lambda me, k: k)
 
 
 @ring_all_reduce.mistake
 def counted_upwards_in_the_second_round(x, *, mesh):
-    """The sums are right. Each device's own is in its place, and the others are mirrored around it. From which
-    neighbour does a sum come in the second round, and of which part does that device have the sum?"""
+    """The sums were correct, and each device's own was in its place, but the others were mirrored around it. From which
+    neighbor does a sum come in the second ring, and which part does that device have?"""
     return reduce_ring(x, mesh, place=lambda me, k: me + k)
 
 
 @ring_all_reduce.mistake
 def went_on_adding(x, *, mesh):
-    """The second round went on adding. After the first one the sums are whole: they only need to be passed on and
-    written down."""
+    """The second ring continued to add. After the first one, the sums are complete. What is left to do with a sum that
+    arrives?"""
     return reduce_ring(x, mesh, adds=True)
 
 
 @ring_all_reduce.mistake
 def called_psum(x, *, mesh):
-    """`psum` gives this result, and how it does so is the exercise: use `ppermute` alone."""
+    """`psum` returns this result, but the exercise is to build it from `ppermute` alone. Which two rings do it?"""
     return on_ring(lambda row: lax.psum(row[0], "x"), x, mesh, ROW, P())
 
 
-# Halo: a device needs one entry of each neighbour.
+# Halo: a device needs one element of each neighbor.
 
 
 def _stencil(x):
@@ -600,22 +693,22 @@ def _with_edges(x, mesh, edges):
 
 @halo.mistake
 def neighbours_swapped(x, *, mesh):
-    """What should stand before the block came from the device behind it, and the other way round. Whose last entry
-    stands before your first? Then: does it travel to the next device, or to the one before?"""
+    """The element before the block came from the next device, and the element after it from the previous one. Which
+    device's last element comes before your first, and in which direction does it have to be sent?"""
     return _with_edges(x, mesh, lambda block, n: (_pass(block[-1:], n, -1), _pass(block[:1], n, 1)))
 
 
 @halo.mistake
 def wrong_end(x, *, mesh):
-    """The right neighbours sent the wrong end of their blocks. The entry just before your first one is your
-    neighbour's *last*: which entry of its own block does a device send forwards?"""
+    """The correct neighbors sent the wrong end of their blocks. The element just before your first one is your
+    neighbor's *last*. Which element of its block does a device send to the next one?"""
     return _with_edges(x, mesh, lambda block, n: (_pass(block[:1], n, 1), _pass(block[-1:], n, -1)))
 
 
 @halo.mistake
 def not_round(x, *, mesh):
-    """Only the two ends of the whole vector are wrong: zeros stand where an entry of the other end belongs. (Who is
-    sent nothing by a ppermute holds zeros.) The stencil is periodic. Which pair closes the ring?"""
+    """Only the two ends of the full vector were wrong: zeros instead of an element of the other end. A device that
+    isn't a destination of a `ppermute` gets zeros. Which pair closes the ring?"""
 
     def edges(block, n):
         forward = [(d, d + 1) for d in range(n - 1)]
@@ -627,19 +720,19 @@ def not_round(x, *, mesh):
 
 @halo.mistake
 def rolled_in_the_block(x, *, mesh):
-    """At every border a device used its own other end in place of the neighbour's: `jnp.roll` inside shard_map would do
-    that, for it knows the block only. What does a device lack?"""
+    """At every border, a device used the other end of its own block instead of its neighbor's. `jnp.roll` inside
+    `shard_map` does that, because it sees only the block. Which elements does a device lack?"""
     return on_ring(lambda b: jnp.roll(b, 1) + 2 * b + 4 * jnp.roll(b, -1), x, mesh, CUT, CUT)
 
 
 @halo.mistake
 def sent_whole_blocks(x, *, mesh):
-    """Right, but whole blocks travelled, and one entry of each was used. What is the least that a neighbour has to
-    send?"""
+    """The values were correct, but full blocks were sent, and only one element of each was used. What is the least that
+    a neighbor has to send?"""
     return _with_edges(x, mesh, lambda block, n: (_pass(block, n, 1)[-1:], _pass(block, n, -1)[:1]))
 
 
-# Both ways at once: links carry in both directions.
+# Both directions at once.
 
 bidirectional_all_gather = ProgramExercise(
     "bidirectional_all_gather", points=5, reference=lambda x: x, mesh_shapes=((4, 2), (3, 2), (8, 1), (2, 4), (1, 8))
@@ -682,34 +775,35 @@ def both_ways(x, mesh, forward=0, backward=0, back=-1, sign=1):
 
 @bidirectional_all_gather.mistake
 def all_one_way(x, *, mesh):
-    """All blocks went the same way, one after the other. A link carries in both directions at once, and a block from
-    the device just behind you is one step away, not n - 1. How far is the farthest, if both ways are used?"""
+    """All blocks went around the same way, one after the other. A link carries data in both directions at once, and the
+    block of the next device is one step away, not n - 1. If both directions are used, how far away is the farthest
+    device?"""
     return gather_ring(x, mesh)
 
 
 @bidirectional_all_gather.mistake
 def middle_block_twice(x, *, mesh):
-    """With an even number of devices the block of the device opposite came twice, once from each side. Count: n - 1
-    blocks have to arrive, which is odd. How many from one side, how many from the other?"""
+    """With an even number of devices, the block of the opposite device arrived twice, once from each side. An odd
+    number of blocks, n - 1, has to arrive. How many come from each side?"""
     return both_ways(x, mesh, backward=mesh.shape["x"] % 2 == 0)
 
 
 @bidirectional_all_gather.mistake
 def both_the_same_way(x, *, mesh):
-    """The blocks from one side came twice, the second time in places where they do not belong. Do both streams go the
-    same way? Which pairs send to the next device, and which to the one before?"""
+    """The blocks from one side arrived twice, the second time in places where they don't belong, as if both streams
+    went the same way. Which pairs send to the next device, and which to the previous one?"""
     return both_ways(x, mesh, back=1)
 
 
 @bidirectional_all_gather.mistake
 def second_stream_misplaced(x, *, mesh):
-    """The second stream was written where the first one's blocks belong. What comes from the device behind you after
-    k steps: the number of its sender is your own plus k, or minus k?"""
+    """The second stream was written where the first one's blocks belong. After k steps, a block arrives from the other
+    side. Is its sender's index your own plus k, or minus k?"""
     return both_ways(x, mesh, sign=-1)
 
 
 @bidirectional_all_gather.mistake
 def stopped_early(x, *, mesh):
-    """A block is missing on every device: its place holds zeros. Forwards and backwards together must bring n - 1
-    blocks. How many steps forwards, how many backwards, for n = 4?"""
+    """A block was missing on every device, and zeros were in its place. The two streams together must deliver n - 1
+    blocks. With n = 4, how many steps does each stream take?"""
     return both_ways(x, mesh, forward=-1)

@@ -1,4 +1,4 @@
-"""§ 1, 6–7: what goes round, what it costs, and who waits for whom: questions and plain functions."""
+"""§ 4–6, 9: which devices wait, what rings cost, and where blocks are: questions, functions, and a program."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def _numbers_after(devices: int, by: int, steps: int) -> list[int]:
 
 
 RING_AFTER_ASKS = {
-    "": "Whose block has come there? In each step every block moves on by the whole shift. Go back from "
-    "this device, against the shift, once for each step, on a ring of this many devices.",
+    "": "Whose block has arrived there? In each step, every block moves by the whole shift. Where do you get if you go "
+    "back from this device, against the shift, once for each step, on a ring of this many devices?",
 }
 ring_after = TableExercise(
     "ring_after",
@@ -79,41 +79,39 @@ def _when_it_comes(value, devices, by, steps, device):
     if type(value) is not int:
         return ""
     if not 0 <= value < devices:
-        return f"This ring has no device {value}: its {devices} are counted from 0. Which stands before device 0?"
+        return f"This ring has no device {value}: its {devices} devices start with 0. Which one comes before device 0?"
     if value == device:
-        return "That is its own block, which it holds before the first step. Does it come round again by then?"
+        return "That is its own block, which it holds before the first step. Has it gone all the way around by then?"
     when = next((k for k in range(1, devices) if (device - by * k) % devices == value), None)
     if when is None:
-        return f"The block of device {value} never comes to device {device}. By how much does each move on in a step?"
-    return (
-        f"The block of device {value} comes to device {device} in step {when}. Which one comes in the step asked for?"
-    )
+        return f"The block of device {value} never arrives on device {device}. How far does each block move in a step?"
+    return f"The block of device {value} arrives on device {device} in step {when}. Which one is there after all steps?"
 
 
 @ring_after.mistake
 def counted_with_the_stream(devices, by, steps, device):
-    """That is where the device's *own* block is by then. Asked is whose block has arrived: from as far
-    upstream as the block has come in all steps."""
+    """That is the device to which this device's *own* block has moved. The question is which block arrived here. From
+    which device did it start?"""
     return _unless_right((device + by * steps) % devices, devices, by, steps, device)
 
 
 @ring_after.mistake
 def counted_past_the_end(devices, by, steps, device):
-    """There is no device of that number. Before device 0 stands the last one, behind the last one device 0."""
+    """This ring has no device with that index. Before device 0 comes the last device. Which index is that?"""
     return _unless_right(device - by * steps, devices, by, steps, device)
 
 
 @ring_after.mistake
 def took_the_ring_for_one_of_eight(devices, by, steps, device):
-    """There is no device of that number: this ring has fewer devices. On it, which stands before device 0, and which
-    behind the last?"""
+    """This ring has no device with that index, because it has fewer devices. Which device comes before device 0, and
+    which one after the last?"""
     return _unless_right((device - by * steps) % 8, devices, by, steps, device)
 
 
 @ring_after.mistake
 def counted_its_own_as_a_step(devices, by, steps, device):
-    """That is where one step fewer leads. Before the first step a device holds its own block: that is step 0. And in
-    each step a block moves on by the whole shift."""
+    """That is the block after one step fewer. Before the first step, a device holds its own block, and that is step 0.
+    How far does a block move in all the steps together?"""
     return _unless_right((device - by * (steps - 1)) % devices, devices, by, steps, device)
 
 
@@ -142,10 +140,10 @@ def _count(ring, what):
 UNASKED = {("all_gather, both ways", "bytes"), ("all_reduce of whole vectors", "steps")}  # as those of the others
 
 RING_COSTS_ASKS = {
-    "steps": "A device begins with one block, or one term. How many are still to come to it, how many times "
-    "round do they go, and how many come in one step?",
-    "bytes": "Bytes are the number of steps times what one device sends in a step: one part of the array, or "
-    "a whole vector. How many steps has this ring?",
+    "steps": "A device starts with one block, or one term. How many still have to arrive, in how many rings, and how "
+    "many arrive in one step?",
+    "bytes": "Multiply the number of steps by what one device sends in a step: one part of the array, or a full "
+    "vector. How many steps does this ring take?",
 }
 ring_costs = TableExercise("ring_costs", points=3, reference=_count, questions=RING_COSTS_ASKS)
 
@@ -160,43 +158,45 @@ def _(draw):
 
 @ring_costs.mistake
 def one_step_for_each_device(ring, what):
-    """A step for every device, in each round. But each device has its own block, or its own term, from the start: how
-    many are still to come?"""
+    """That is one step for every device in each ring. But a device has its own block, or its own term, from the start.
+    How many still have to arrive?"""
     return {"all_gather": 8, "all_reduce": 16}.get(ring) if what == "steps" else None
 
 
 @ring_costs.mistake
 def whole_vectors_counted(ring, what):
-    """That many bytes travel if all of the array is sent in each of seven steps. In a step these rings send one block,
-    an eighth of it."""
+    """That is the number of bytes if each of the seven steps sends the full array. These rings send one block in a
+    step. How many bytes does a block have?"""
     return _count("all_reduce of whole vectors", "bytes") if what == "bytes" and "whole" not in ring else None
 
 
 @ring_costs.mistake
 def one_round_counted(ring, what):
-    """An all-reduce goes round twice: once to add up, once to bring the sums to all."""
+    """That is one ring. An all-reduce has two: one that sums, and one that gathers the sums. How much do both need?"""
     return _count("all_gather", what) if ring == "all_reduce" else None
 
 
 @ring_costs.mistake
 def both_ways_rounded_down(ring, what):
-    """Seven blocks have to come, and two arrive in a step. In how many steps have all of them come?"""
+    """Seven blocks have to arrive, and each step delivers two at most. After three steps, how many are missing?"""
     return 3 if (ring, what) == ("all_gather, both ways", "steps") else None
 
 
 @ring_costs.mistake
 def both_ways_one_after_the_other(ring, what):
-    """The two streams run at the same time. A step in which one block comes from each side is one step."""
+    """The two streams were counted one after the other, but they run at the same time. If one block arrives from each
+    side in a step, how many steps do seven blocks take?"""
     return 7 if (ring, what) == ("all_gather, both ways", "steps") else None
 
 
 @ring_costs.mistake
 def one_block_per_step_counted(ring, what):
-    """Here the whole vector travels in every step, not an eighth of it. That is why fewer steps are no gain."""
+    """That is an eighth of the correct number. Here every step sends the full vector. How many bytes does each of the
+    seven steps send?"""
     return _count("all_gather", "bytes") if (ring, what) == ("all_reduce of whole vectors", "bytes") else None
 
 
-# Does it come to an end? Each body is run on four devices, in a process of its own that may be ended.
+# Does it finish? Each body is run on four devices, in its own process, which may be ended.
 
 RING = [(0, 1), (1, 2), (2, 3), (3, 0)]
 
@@ -277,47 +277,47 @@ def _about(body, *bodies, says="hangs"):
 
 @deadlock_or_not.mistake
 def thought_a_sum_needs_its_callers_only(body):
-    """Device 0 calls psum, the others never do. A psum over x is over *all* devices along x: it cannot end before
-    every one of them has come."""
+    """Device 0 called psum, and the others never did. A psum over x needs *all* devices along x. When does device 0
+    finish?"""
     return _about(body, one_branch, says="finishes")
 
 
 @deadlock_or_not.mistake
 def thought_any_branch_hangs(body):
-    """Count the calls: whichever branch a device takes, how many psums has it called in the end? It is not the branch
-    that hangs, but a device that does not come."""
+    """A branch makes no device wait, but a missing call does. Whichever branch a device takes here, how many psums does
+    it call?"""
     return _about(body, sum_then_branch)
 
 
 @deadlock_or_not.mistake
 def thought_it_waits_for_a_sender(body):
-    """Nobody sends to device 0, and it does not wait: the pairs are part of the program, so that each device knows
-    whether something will come. What does it hold instead?"""
+    """No device sends to device 0, but it doesn't wait. The pairs are a part of the program, so each device knows
+    whether something will arrive. What does it hold instead?"""
     return _about(body, open_ring)
 
 
 @deadlock_or_not.mistake
 def thought_loops_end_by_themselves(body):
-    """Device 0 leaves the loop after one turn, device 3 after four. In the second turn ppermute waits for all four
-    devices. Who is missing?"""
+    """Device 0 leaves the loop after one iteration, and device 3 after four. In the second iteration, ppermute waits
+    for all four devices. Which one is missing?"""
     return _about(body, different_num_steps, says="finishes")
 
 
 @deadlock_or_not.mistake
 def thought_any_while_hangs(body):
-    """How often a loop turns may be found out while the program runs, as long as every device finds the same number.
-    What does pmax see to?"""
+    """The number of iterations may be computed while the program runs, as long as all devices compute the same number.
+    What does pmax guarantee here?"""
     return _about(body, same_num_steps)
 
 
 @deadlock_or_not.mistake
 def thought_processes_trace_alike(body):
-    """Each process traces the function for itself, and this Python `if` comes out differently: process 0 has a psum
-    in its program, process 1 has none. Who will wait?"""
+    """Each process traces the function on its own, and this Python `if` is decided differently: process 0 has a psum in
+    its program, and process 1 has none. Which process waits?"""
     return _about(body, only_process_0_sums, says="finishes")
 
 
-# A model of all this: everybody must come to the same call before anybody goes on.
+# A model of all this: all devices must reach the same call before any of them goes on.
 
 
 def _left_waiting(calls):
@@ -346,24 +346,24 @@ def _(draw):
         [[a, a], [a, a, a]],
         [[a], [a, b], [a, b, c]],
         [[], []],
-        [[a, b]],  # who is alone waits for nobody
+        [[a, b]],  # a single device waits for no other
     ):
         yield Case({"calls": [list(own) for own in calls]})
 
 
 @blocked_devices.mistake
 def counted_the_calls(calls):
-    """This is what comes out when those wait that make more calls than others, and nobody else. Two devices may call as
-    often and still wait for each other: they must come to the *same* call at the same point. Walk through the lists
-    side by side."""
+    """Only the devices that make more calls than others were named. Two devices with equally many calls can wait for
+    each other, too, because they must reach the *same* call at the same point. What do you find if you walk through the
+    lists side by side?"""
     fewest = min(map(len, calls))
     return {d: own[fewest] for d, own in enumerate(calls) if len(own) > fewest}
 
 
 @blocked_devices.mistake
 def ignored_the_order(calls):
-    """Where all devices make the same calls, only in another order, nobody waits here. Two devices that call the same
-    two collectives in opposite orders wait for each other in the first."""
+    """No device waited if all make the same calls, in whatever order. Two devices that call the same two collectives in
+    opposite orders wait for each other. In which one?"""
     if len({tuple(sorted(own)) for own in calls}) == 1:
         return {}
     return _left_waiting(calls)
@@ -371,31 +371,31 @@ def ignored_the_order(calls):
 
 @blocked_devices.mistake
 def named_those_who_are_missing(calls):
-    """These are the devices that do not come: they are done, and wait for nobody. Who stands in a collective that not
-    all have come to?"""
+    """The devices that were named are the missing ones. They are done, and wait for nothing. Which devices are in a
+    collective that not all have reached?"""
     waiting = _left_waiting(calls)
     return {d: next(iter(waiting.values())) for d in range(len(calls)) if waiting and d not in waiting}
 
 
 @blocked_devices.mistake
 def took_device_0_for_right(calls):
-    """Only devices that differ from device 0 were named. Where one makes another call, or none, nobody goes on: device
-    0 waits as well."""
+    """Only devices that differ from device 0 were named. If one device makes another call, or none, no device goes on.
+    Does device 0 wait, too?"""
     waiting = _left_waiting(calls)
     return {d: call for d, call in waiting.items() if call != waiting.get(0)}
 
 
 @blocked_devices.mistake
 def looked_at_the_first_call(calls):
-    """Only the first call of each device was compared. When all have come to it they go on, to the second."""
+    """Only the first call of each device was compared. When all devices have reached it, what do they call next?"""
     first = {d: own[0] for d, own in enumerate(calls) if own}
     return {} if len(first) == len(calls) and len(set(first.values())) == 1 else first
 
 
 @blocked_devices.mistake
 def only_who_is_alone_waits(calls):
-    """A device was said to wait only where no other one has come to the same call; two that met went on. A collective
-    needs *all* of its devices: have all come to this one?"""
+    """A device waited only if no other device had reached the same call, and two that met went on. A collective needs
+    *all* of its devices. Which devices have reached this one?"""
     for step in range(max(map(len, calls), default=0)):
         now = {device: own[step] for device, own in enumerate(calls) if step < len(own)}
         if alone := {device: call for device, call in now.items() if list(now.values()).count(call) == 1}:
@@ -405,8 +405,8 @@ def only_who_is_alone_waits(calls):
 
 @blocked_devices.mistake
 def most_of_them_went_on(calls):
-    """Only those were named who come to another call than most, as if the others had met and gone on. A collective
-    needs *all* of its devices: who stands in the one that most have come to?"""
+    """Only devices with another call than most were named, as if the others had met and gone on. A collective needs
+    *all* of its devices. Which devices are in the call that most have reached?"""
     for step in range(max(map(len, calls), default=0)):
         now = [own[step] if step < len(own) else None for own in calls]
         if None in now:
@@ -419,8 +419,8 @@ def most_of_them_went_on(calls):
 
 @blocked_devices.mistake
 def went_on_without_the_others(calls):
-    """Devices that came to the same collective went on, though others never come to it. A collective needs *all* of its
-    devices: who stands in the first one that not everybody calls?"""
+    """Devices that reached the same collective went on, although others never reach it. A collective needs *all* of its
+    devices. Which devices are in the first one that not all of them call?"""
     waiting = {}
     for step in range(max(map(len, calls))):
         now = {device: own[step] for device, own in enumerate(calls) if step < len(own)}
@@ -430,7 +430,7 @@ def went_on_without_the_others(calls):
     return waiting
 
 
-# The repair: everybody computes the sum, and each chooses what it keeps.
+# The fix: every device computes the sum, and then chooses.
 
 sum_on_even_devices = ProgramExercise(
     "sum_on_even_devices", points=4, reference=lambda x: np.where(np.arange(len(x))[:, None] % 2 == 0, x.sum(0), x)
@@ -450,8 +450,8 @@ def _chosen(body, x, mesh, check_vma=False):
 
 @sum_on_even_devices.mistake
 def psum_in_a_branch(x, *, mesh, check_vma=False):
-    """Some devices never come to the psum, and the others wait for them. All of them have to call it, also those that
-    do not keep the sum. `jnp.where` computes both values and picks one."""
+    """Some devices never call the psum, so the others wait for them. All devices have to call it, including those that
+    don't keep the sum. How can each device choose between two values afterward?"""
 
     def body(row):
         return lax.cond(me() % 2 == 0, lambda r: lax.psum(r, "x"), lambda r: r, row)
@@ -461,7 +461,7 @@ def psum_in_a_branch(x, *, mesh, check_vma=False):
 
 @sum_on_even_devices.mistake
 def summed_only_those_who_keep_it(x, *, mesh):
-    """The sum lacks the rows of the odd devices. Everybody's row belongs in it; the choice comes after the psum."""
+    """The sum lacked the rows of the odd devices. Which rows belong in the sum, and where does the choice come?"""
 
     def body(row):
         even = me() % 2 == 0
@@ -472,8 +472,8 @@ def summed_only_those_who_keep_it(x, *, mesh):
 
 @sum_on_even_devices.mistake
 def counted_all_devices(x, *, mesh, check_vma=False):
-    """Every second device of the whole mesh got the sum. It goes by the place along x alone: devices that differ in y
-    hold copies of one row. Which number is that place?"""
+    """Every second device of the whole mesh got the sum. Devices that differ only in y hold replicas of one row, so
+    only the index along x counts. Which call returns that index?"""
 
     def body(row):
         return jnp.where(lax.axis_index(("x", "y")) % 2 == 0, lax.psum(row, "x"), row)
@@ -483,19 +483,19 @@ def counted_all_devices(x, *, mesh, check_vma=False):
 
 @sum_on_even_devices.mistake
 def the_odd_ones_got_it(x, *, mesh):
-    """The odd devices got the sum, and the even ones kept their rows. For which of them is your condition true, and
-    what do these hold then?"""
+    """The odd devices got the sum, and the even ones kept their rows. For which devices is your condition true, and
+    which value do they keep?"""
     return _chosen(lambda row: jnp.where(me() % 2 == 0, row, lax.psum(row, "x")), x, mesh)
 
 
 @sum_on_even_devices.mistake
 def zeros_for_the_others(x, *, mesh):
-    """The odd devices hold zeros; they should keep their own rows. (In `jnp.where` the third argument is what stands
-    where the condition is false.)"""
+    """The odd devices held zeros, but they should keep their own rows. In `jnp.where`, which argument is used if the
+    condition is false?"""
     return _chosen(lambda row: jnp.where(me() % 2 == 0, lax.psum(row, "x"), 0), x, mesh)
 
 
 @sum_on_even_devices.mistake
 def everybody_got_it(x, *, mesh):
-    """Every device holds the sum. The odd ones should keep what they had: where is the choice?"""
+    """Every device held the sum, but the odd ones should keep their own rows. How does a device choose?"""
     return _chosen(lambda row: lax.psum(row, "x"), x, mesh)
