@@ -25,7 +25,6 @@ NOT_YET = (
     "07_matmul",
     "08_rings",
     "09_cost",
-    "10_explicit",
     "12_data_parallel",
     "13_tensor_parallel",
     "14_fsdp",
