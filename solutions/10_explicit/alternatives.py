@@ -1,6 +1,6 @@
-"""Right answers to 10_explicit, each spelled differently from the lesson's model solution.
+"""Correct answers to 10_explicit, each spelled differently from the lesson's model solution.
 
-All of them must earn full marks: the judge sees what a program does, not how it is written.
+All of them must earn full points: the grader sees what a program does, not how it is written.
 """
 
 from functools import partial
@@ -18,7 +18,7 @@ def resharded__moved_first(a, *, mesh):
 
 
 def resharded__under_the_mesh(a, *, mesh):
-    """With a mesh in the context a bare spec is enough."""
+    """If a mesh is set, a bare spec is enough."""
     with use_abstract_mesh(mesh.abstract_mesh):
         return reshard(a + 1, P("y", "x"))
 
@@ -54,7 +54,7 @@ def fix_types__compiler_inside(x, W1, b1, W2, b2, W3, b3, *, mesh):
 
 
 def embed__one_hot(table, ids, *, mesh):
-    """A product needs no decision here: the numbers' rows and the table's columns."""
+    """A matmul needs no decision here: the rows of the IDs and the columns of the table."""
     return jax.nn.one_hot(ids, table.shape[0], dtype=table.dtype) @ table
 
 
@@ -63,12 +63,12 @@ def embed__compiler_inside(table, ids, *, mesh):
 
 
 def borrowed__decorated(series, *, mesh):
-    return auto_axes(differences, out_sharding=NamedSharding(mesh, P("x")))(series)  # noqa: F821 - it stands beside the imports
+    return auto_axes(differences, out_sharding=NamedSharding(mesh, P("x")))(series)  # noqa: F821 - it is defined in the lesson
 
 
 def borrowed__only_x(series, *, mesh):
-    """Auto over x alone; y stays Explicit."""
-    wrapped = auto_axes(differences, axes="x")  # noqa: F821 - it stands beside the imports
+    """Auto over x only; y stays Explicit."""
+    wrapped = auto_axes(differences, axes="x")  # noqa: F821 - it is defined in the lesson
     return wrapped(series, out_sharding=NamedSharding(mesh, P("x", None)))
 
 
@@ -81,7 +81,7 @@ def lora__one_sum_at_a_time(x, W, A, B, *, mesh):
 
 
 def lora__by_hand(x, W, A, B, *, mesh):
-    """One psum of both parts."""
+    """One psum of both partial sums."""
     specs = P(None, "x"), P("x", None), P(None, "x"), P("x", None)
     parts = jax.shard_map(lambda x, W, low, B: lax.psum(x @ W + low @ B, "x"), mesh=mesh, in_specs=specs, out_specs=P())
     return parts(reshard(x, NamedSharding(mesh, P(None, "x"))), W, x @ A, B)

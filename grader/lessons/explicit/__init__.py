@@ -1,4 +1,4 @@
-"""Layouts in the types: Explicit meshes, and what has to be said on them.
+"""Shardings in the types: Explicit meshes, and what you decide on them.
 
 Its files, in the order of the text: `questions`, `programs`.
 """

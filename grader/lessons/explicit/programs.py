@@ -1,7 +1,7 @@
-"""§ 4–8: programs on Explicit meshes, where the layout is part of an array's type.
+"""§ 4–8: programs on Explicit meshes, where the sharding is part of an array's type.
 
-They are left to the compiler, which has no choice: `out_sharding` and `reshard` say where things are, and
-the compiled program shows what had to be sent for it.
+They are partitioned by the compiler, which has no choice: `out_sharding` and `reshard` determine the shardings, and
+the compiled program shows what had to be sent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jax.sharding import auto_axes, reshard
 from grader.exercises import Array, BytesSent, Case, Draw, Move, Moves, ProgramExercise
 from grader.lessons.shared import bytes_sent, sharding
 
-# A layout of its own for the result: what the older tutorials did with a constraint.
+# Another sharding for the result (§ 6): what the older tutorials did with a constraint.
 
 resharded = ProgramExercise("resharded", points=2, reference=lambda a: a + 1, by_compiler=True)
 
@@ -29,33 +29,32 @@ def _(draw: Draw) -> Case:
 
 @resharded.mistake
 def constrained(a, *, mesh):
-    """`with_sharding_constraint` is a hint to a compiler that may choose, as on an Auto mesh. On an Explicit one there
-    is nothing to hint at: the type already says how an array is laid out. Which function lays it out otherwise?"""
+    """JAX refused `with_sharding_constraint`, which is a hint to a compiler that may choose, as on an Auto mesh. On
+    an Explicit mesh, the type already says how an array is sharded. Which function gives it another type?"""
     return jax.lax.with_sharding_constraint(a + 1, sharding(mesh, "y", "x"))
 
 
 @resharded.mistake
 def relaid_by_a_bare_spec(a, *, mesh):
-    """A bare P names axes, but not of which mesh. `jax.set_mesh` puts a mesh into the context, and here nobody has
-    called it. What is it that names a mesh and a P together?"""
+    """A bare P names axes, but not of which mesh, and no mesh was set. Which object names a mesh and a P together?"""
     return reshard(a + 1, P("y", "x"))
 
 
 @resharded.mistake
 def left_in_place(a, *, mesh):
-    """The result has the type of the operand: adding one does not move anything, and `reshard` moves nothing in place,
-    but *returns* the array in its new layout. The exercise wants the rows cut over y and the columns over x."""
+    """The result has the sharding of the operand. Adding 1 moves nothing, and `reshard` doesn't change an array: it
+    *returns* one with the new sharding. What does your function do with the array that it returns?"""
     return a + 1
 
 
 @resharded.mistake
 def laid_out_transposed(a, *, mesh):
-    """The layout that was wanted cuts rows over y and columns over x: the blocks move, the entries keep their place in
-    the array. `.T` moves the entries too. Did you mean the array's transpose, or its layout's?"""
+    """The array was transposed. A sharding of `P("y", "x")` moves blocks between devices, but leaves each element
+    at its index. Should the array be transposed, or only its sharding?"""
     return (a + 1).T
 
 
-# A layer of the tutorial on several processes: relu(A[I_X, J_Y] · B[J_Y, K]).
+# A layer of the tutorial on several processes (§ 4): relu(A[I_X, J_Y] · B[J_Y, K]).
 
 explicit_layer = ProgramExercise("explicit_layer", points=3, reference=lambda a, b: (a @ b).clip(0), by_compiler=True)
 
@@ -72,41 +71,41 @@ def _(draw: Draw) -> Case:
 
 @explicit_layer.mistake
 def as_in_the_tutorial(a, b, *, mesh):
-    """J is cut in both operands, so each device gets one part of every entry's sum. The sum can end whole, cut, or not
-    be made at all; JAX does not choose. Where does one say how a product should be laid out?"""
+    """JAX stopped at the matmul. J is sharded in both operands, so each device has a partial sum of every element,
+    and the result can have several shardings. Where can you say which one you want?"""
     return jax.nn.relu(a @ b)
 
 
 @explicit_layer.mistake
 def layer_with_a_bare_spec(a, b, *, mesh):
-    """`out_sharding=P(...)` names axes, but not of which mesh, and no mesh is set here. Give it the mesh and the spec
-    together, as a NamedSharding."""
+    """`out_sharding=P(...)` names axes, but not of which mesh, and no mesh was set. Which object names the mesh and
+    the spec together?"""
     return jax.nn.relu(jnp.dot(a, b, out_sharding=P("x", None)))
 
 
 @explicit_layer.mistake
 def whole_on_every_device(a, b, *, mesh):
-    """The result is whole on every device, so after the sum over y the rows were gathered over x too. They were cut
-    over x in A: may they stay so?"""
+    """The result was replicated, so its rows were gathered over x after the sum over y. They are sharded over x in
+    A. Does anything in the exercise require them to be gathered?"""
     return jax.nn.relu(jnp.dot(a, b, out_sharding=sharding(mesh)))
 
 
 @explicit_layer.mistake
 def gathered_the_operands(a, b, *, mesh):
-    """With J whole in both operands the product has a type, so nothing complains; but the operands were gathered for
-    it. Let the devices multiply what they hold, and say how the product should be laid out."""
+    """The operands were gathered. With J replicated in both, the matmul has a type, so JAX didn't stop it. What
+    could the devices multiply without any communication?"""
     return jax.nn.relu(reshard(a, sharding(mesh, "x", None)) @ reshard(b, sharding(mesh)))
 
 
 @explicit_layer.mistake
 def relu_of_an_unfinished_sum(a, b, *, mesh):
-    """`unreduced` leaves a part of each sum on every device. relu of the parts is not relu of their sum, and JAX
-    refuses it. At which point must the sum be complete?"""
+    """JAX refused the relu of an unreduced array: the relu of partial sums isn't the relu of their sum. At which
+    point does the sum have to be complete?"""
     parts = jnp.dot(a, b, out_sharding=sharding(mesh, "x", None, unreduced={"y"}))
     return reshard(jax.nn.relu(parts), sharding(mesh, "x", None))
 
 
-# The network of the older tutorial, its data cut over one axis and its middle layers over the other.
+# The network of the older tutorial (§ 5), its data sharded over one axis and its middle layers over the other.
 
 
 def _network(x, W1, b1, W2, b2, W3, b3):
@@ -133,7 +132,7 @@ def _(draw: Draw) -> Case:
     mesh = draw.mesh("batch", "model")
     rows, i, j, k, m = draw.lengths(5, divisible_by=8)
     shapes = {"x": (rows, i), "W1": (i, j), "b1": (j,), "W2": (j, k), "b2": (k,), "W3": (k, m), "b3": (m,)}
-    # Small weights: a sum of sums of whole numbers must stay exact in float32.
+    # Small weights: a sum of sums of integers must stay exact in float32.
     arrays = {name: Array(np.sign(draw.values(*shape)), NETWORK[name]) for name, shape in shapes.items()}
     sum_of_parts = Move("all_reduce", ("model",), (rows // mesh["batch"], m))
     return Case(arrays, mesh, P("batch", None), limits=[Moves((sum_of_parts,))], explicit=True)
@@ -147,66 +146,65 @@ def _hidden(x, W1, b1, W2, b2):
 
 @fix_types.mistake
 def left_as_it_was(x, W1, b1, W2, b2, W3, b3, *, mesh):
-    """The third product stops the program: its contracted dimension is cut over `model` on both sides, and JAX wants
-    to be told how the result should be laid out. The first two have types of their own. What does the third lack?"""
+    """JAX stopped at the third matmul. Its contracted dimension is sharded over `model` on both sides, so the
+    sharding of the result is open. What does `jnp.dot` need to know?"""
     return _hidden(x, W1, b1, W2, b2) @ W3 + b3
 
 
 @fix_types.mistake
 def constraint_before_the_product(x, W1, b1, W2, b2, W3, b3, *, mesh):
-    """A sharding constraint, the older tutorials' remedy, is a hint to a compiler that may choose. On an Explicit mesh
-    it may not, and JAX refuses the hint. Look for the one step at which *you* have to decide something."""
+    """JAX refused the sharding constraint, which is a hint to a compiler that may choose. On an Explicit mesh, it
+    may not. At which single step do *you* have to decide something?"""
     hidden = jax.lax.with_sharding_constraint(_hidden(x, W1, b1, W2, b2), sharding(mesh, "batch", None))
     return hidden @ W3 + b3
 
 
 @fix_types.mistake
 def network_with_a_bare_spec(x, W1, b1, W2, b2, W3, b3, *, mesh):
-    """`out_sharding=P("batch", None)` is the right layout, without a mesh to read it by. Your function is given
-    `mesh`, and none is set around it: how do you hand over both?"""
+    """`out_sharding=P("batch", None)` is the right spec, but doesn't name a mesh, and no mesh was set.
+    Your function is given `mesh`. Which object names both?"""
     return jnp.dot(_hidden(x, W1, b1, W2, b2), W3, out_sharding=P("batch", None)) + b3
 
 
 @fix_types.mistake
 def made_the_weights_whole(x, W1, b1, W2, b2, W3, b3, *, mesh):
-    """Nothing is cut over `model` any more: W2 and W3 were gathered, and every device along `model` does the same work.
-    Keep the weights where they are; only one product needs a word from you."""
+    """The weights W2 and W3 were gathered, so all devices along `model` computed the same. They can stay sharded:
+    only one matmul needs an answer from you. Which one?"""
     W2, b2, W3 = reshard(W2, sharding(mesh)), reshard(b2, sharding(mesh)), reshard(W3, sharding(mesh))
     return _hidden(x, W1, b1, W2, b2) @ W3 + b3
 
 
 @fix_types.mistake
 def gathered_the_last_weights(x, W1, b1, W2, b2, W3, b3, *, mesh):
-    """W3 was gathered over `model`, so that only one side of its product is cut. But each device already holds the rows
-    of W3 that match its hidden units: it can multiply them as they are. Who adds up the parts, and where do you say
-    how the result should be laid out?"""
+    """W3 was gathered over `model`, so that only one side of its matmul is sharded. But each device already holds
+    the rows of W3 that match its hidden units. Which sum is left if it multiplies just these?"""
     hidden = _hidden(x, W1, b1, W2, b2)
     return jnp.dot(hidden, reshard(W3, sharding(mesh)), out_sharding=sharding(mesh, "batch", None)) + b3
 
 
 @fix_types.mistake
 def gathered_the_hidden_layer(x, W1, b1, W2, b2, W3, b3, *, mesh):
-    """The hidden layer was gathered over `model` before the last product. Each device already holds the columns that
-    match its rows of W3: it can multiply them as they are. What travels then is only the result."""
+    """The hidden layer was gathered over `model` before the last matmul. But each device already holds the columns
+    that match its rows of W3. What has to be sent if it multiplies just these?"""
     hidden = reshard(_hidden(x, W1, b1, W2, b2), sharding(mesh, "batch", None))
     return jnp.dot(hidden, reshard(W3, sharding(mesh)), out_sharding=sharding(mesh, "batch", None)) + b3
 
 
 @fix_types.mistake
 def cut_the_features(x, W1, b1, W2, b2, W3, b3, *, mesh):
-    """The result came out cut over `model` along its features, and whole along the batch: its rows had to be gathered.
-    Which dimension of x was cut, and has anything happened to that one?"""
+    """The result was sharded over `model` along its features, and its rows were gathered. Which dimension of x is
+    sharded, and should that change?"""
     return jnp.dot(_hidden(x, W1, b1, W2, b2), W3, out_sharding=sharding(mesh, None, "model")) + b3
 
 
 @fix_types.mistake
 def gathered_the_batch(x, W1, b1, W2, b2, W3, b3, *, mesh):
-    """`P()` makes the result whole on every device: the rows of the whole batch were gathered. The sum runs over
-    `model`; the batch may stay cut as it came."""
+    """The result was replicated, so the rows of the full batch were gathered. The sum is over `model` only. How is
+    the batch sharded in x?"""
     return jnp.dot(_hidden(x, W1, b1, W2, b2), W3, out_sharding=sharding(mesh)) + b3
 
 
-# An embedding lookup: rows of a table picked by numbers that are cut over the batch.
+# An embedding lookup (§ 8): rows of a table, picked by IDs that are sharded over the batch.
 
 embed = ProgramExercise("embed", points=3, reference=lambda table, ids: table[ids], by_compiler=True)
 
@@ -226,42 +224,41 @@ def _(draw: Draw) -> Case:
 
 @embed.mistake
 def indexed(table, ids, *, mesh):
-    """Which rows are picked is known only when the program runs, so indexing has no rule by which a type could
-    follow, and JAX wants the result's layout from you. `table[ids]` and `jnp.take` have no place to say it; the long
-    form of indexing has."""
+    """JAX stopped at the lookup. Which rows are picked is known only at run time, so the type of the result doesn't
+    follow. `table[ids]` and `jnp.take` have no place for a sharding. Which form of indexing does?"""
     return table[ids]
 
 
 @embed.mistake
 def looked_up_with_a_bare_spec(table, ids, *, mesh):
-    """The layout is right, but a bare P does not say whose axes it names, and no mesh is set here. The mesh is your
-    function's argument."""
+    """The spec is right, but a bare P doesn't name a mesh, and no mesh was set. Which object names the mesh
+    and the spec together?"""
     return table.at[ids].get(out_sharding=P("x", None, "y"))
 
 
 @embed.mistake
 def spread_everywhere(table, ids, *, mesh):
-    """The result is whole on every device. Each device has the numbers of its own sentences and its own columns of the
-    table: it can look up its block of the result and stop there."""
+    """The result was replicated. Each device has the IDs of its own sentences and its own columns of the table.
+    Which block of the result can it look up without any communication?"""
     return table.at[ids].get(out_sharding=sharding(mesh))
 
 
 @embed.mistake
 def forgot_the_columns(table, ids, *, mesh):
-    """The sentences stay cut over x, as they should; but the last dimension is whole, and the table's columns are cut
-    over y. What does a device hold of every embedding?"""
+    """The last dimension of the result was gathered. The sentences stayed sharded over x, but the table's columns
+    are sharded over y. Which part of every embedding does a device hold?"""
     return table.at[ids].get(out_sharding=sharding(mesh, "x", None, None))
 
 
 @embed.mistake
 def gathered_the_table(table, ids, *, mesh):
-    """The table was made whole on every device before anything was looked up. A device needs only its own columns of
-    it. Leave table and numbers where they are."""
+    """The table was gathered on every device before the lookup. Which columns of it does a device need for its
+    block of the result?"""
     whole = reshard(table, sharding(mesh)).at[ids].get(out_sharding=sharding(mesh, "x", None, None))
     return reshard(whole, sharding(mesh, "x", None, "y"))
 
 
-# Somebody else's function, in which no out_sharding can be written: the compiler takes over for its length.
+# A function by someone else (§ 8), where no out_sharding can be written: the compiler takes over.
 
 
 def _differences(series, numpy=jnp):
@@ -283,42 +280,42 @@ def _(draw: Draw) -> Case:
 
 @borrowed.mistake
 def called_as_it_is(series, *, mesh):
-    """The step along the cut dimension, inside the borrowed function, has no rule, and the function is not yours to
-    change. Wrap it so that the compiler decides within, and say how its result should be laid out:
-    on which mesh, too. (Given a bare P and no mesh, the wrapper does nothing.)"""
+    """JAX stopped inside the borrowed function: a step along a sharded dimension has no rule, and you can't change
+    the function. (The same happens if the wrapper is given a bare P and no mesh.) How do you let the compiler
+    decide inside it?"""
     return _differences(series)
 
 
 @borrowed.mistake
 def wrapped_without_a_layout(series, *, mesh):
-    """`auto_axes` hides the layouts inside, so nothing is known about the result when it comes back into a world of
-    types. The wrapped function has one more keyword than before: which?"""
+    """JAX doesn't know the type of the result: inside `auto_axes`, shardings aren't part of the types. Which
+    additional keyword does the wrapped function take?"""
     return auto_axes(_differences)(series)
 
 
 @borrowed.mistake
 def came_back_whole(series, *, mesh):
-    """What comes back is whole on every device, so all rows were gathered everywhere. Each row's difference belongs
-    where the row is."""
+    """The result was replicated, so all rows were gathered on every device. On which device does the difference of
+    a row belong?"""
     return auto_axes(_differences)(series, out_sharding=sharding(mesh))
 
 
 @borrowed.mistake
 def made_everything_whole(series, *, mesh):
-    """A whole array has no cut to step across, so the function runs; but the series was gathered on every device for
-    it. Wrapped in `auto_axes`, the function runs on an array that is cut."""
+    """The series was gathered on every device. The function runs on a replicated array, because no step crosses
+    from one device to another. How can it run on a sharded one?"""
     return reshard(_differences(reshard(series, sharding(mesh))), sharding(mesh, "x", None))
 
 
 @borrowed.mistake
 def moved_to_the_columns(series, *, mesh):
-    """For the time of the call the other dimension is cut, along which nothing has to cross a cut. It works, and it
-    moves the whole series twice. How much does one device really lack of its neighbour's rows?"""
+    """The entire series was sent twice: it was sharded along the other dimension for the call, and then moved back.
+    How many of its neighbor's rows does a device really need?"""
     columns = reshard(series, sharding(mesh, None, "x"))
     return reshard(_differences(columns), sharding(mesh, "x", None))
 
 
-# Two products whose sums can be made together: a layer and its low-rank adapter.
+# Two matmuls whose sums can be computed together (§ 7): a layer and its low-rank adapter.
 
 lora = ProgramExercise("lora", points=5, reference=lambda x, W, A, B: x @ W + (x @ A) @ B, by_compiler=True)
 
@@ -349,44 +346,45 @@ def _parts(a, b, mesh):
 
 @lora.mistake
 def reduced_each_product(x, W, A, B, *, mesh):
-    """Each product was summed over the devices for itself, and then the two were added: two all-reduces of the same
-    size. Unfinished sums may be added as they are. How many all-reduces are left then?"""
+    """The program sent two all-reduces of the same size: each matmul was summed over the devices before the two
+    were added. Unreduced arrays may be added to each other. How many all-reduces are then left?"""
     whole = sharding(mesh)
     return reshard(_parts(_cut(x, mesh), W, mesh), whole) + reshard(_parts(x @ A, B, mesh), whole)
 
 
 @lora.mistake
 def multiplied_unfinished_sums(x, W, A, B, *, mesh):
-    """x · A was left unreduced, and then multiplied by B. A product of sums is not the sum of products, so JAX refuses
-    unreduced factors. Look at how A is cut: is there anything to sum in x · A?"""
+    """JAX refused to multiply an unreduced array: the product of two sums isn't the sum of products. Look at how A
+    is sharded. Is there anything to sum over devices in x · A?"""
     low = jnp.dot(_cut(x, mesh), reshard(A, sharding(mesh, "x", None)), out_sharding=sharding(mesh, unreduced={"x"}))
     return reshard(_parts(_cut(x, mesh), W, mesh) + low @ B, sharding(mesh))
 
 
 @lora.mistake
 def added_parts_to_a_whole(x, W, A, B, *, mesh):
-    """One product is an unfinished sum and the other is whole. Added as they are, the whole one would count once on
-    every device; JAX refuses. Both have to be in the same state before they meet."""
+    """JAX refused to add an unreduced array and a replicated one, because the replicated one would count once for
+    every device. What could be left unreduced as well?"""
     return reshard(_parts(_cut(x, mesh), W, mesh) + jnp.dot(x @ A, B, out_sharding=sharding(mesh)), sharding(mesh))
 
 
 @lora.mistake
 def returned_unfinished_sums(x, W, A, B, *, mesh):
-    """The two products were added, and the sum over the devices was never made: what you return is one part of it on
-    every device. Which call completes it?"""
+    """The two matmuls were added, but never summed over the devices, so each device returned its partial sum. Which
+    call completes the sum?"""
     return _parts(_cut(x, mesh), W, mesh) + _parts(x @ A, B, mesh)
 
 
 @lora.mistake
 def x_was_left_whole(x, W, A, B, *, mesh):
-    """For an unreduced product both operands must be cut alike along the contracted dimension: W is cut over x there,
-    and the activations are whole. Cutting a whole array sends nothing."""
+    """JAX refused the unreduced matmul. Both operands have to be sharded in the same way along the contracted
+    dimension, and here W is sharded over x, but the activations are replicated. What does it cost to shard a
+    replicated array?"""
     return reshard(_parts(x, W, mesh) + _parts(x @ A, B, mesh), sharding(mesh))
 
 
 @lora.mistake
 def gathered_the_weights(x, W, A, B, *, mesh):
-    """The weights were gathered, and every device computed the whole result. The exercise asks for one all-reduce of
-    the result; the weights stay where they are."""
+    """The weights were gathered, and every device computed the full result. The exercise allows one all-reduce of
+    the result. What can each device compute from its own part of the weights?"""
     W, A, B = (reshard(weight, sharding(mesh)) for weight in (W, A, B))
     return x @ W + (x @ A) @ B

@@ -1,4 +1,4 @@
-"""§ 2–3, 5, 7–8: questions, and one function, answered by trying what they ask about."""
+"""§ 2–3, 6–7, 9: questions, and one function, answered by trying what they ask about."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _in_manual(body, mesh):
 
 
 def _holds(body, mode: str) -> bool:
-    """Whether `body(rows, columns, layout)` can be traced in this mode; `layout(spec)` names a layout on its mesh."""
+    """Whether `body(rows, columns, layout)` can be traced in this mode; `layout(spec)` makes a sharding on its mesh."""
     mesh = make_mesh(MESH, explicit=mode == "Explicit")
 
     def written(rows, columns):
@@ -38,7 +38,7 @@ def _holds(body, mode: str) -> bool:
     arrays = [aval((16, 16), np.float32, spec, mesh) for spec in (ROWS, COLUMNS)]
     try:
         jax.eval_shape(_in_manual(written, mesh) if mode == "Manual" else written, *arrays)
-    except Exception:  # whatever JAX says: it does not hold
+    except Exception:  # whatever JAX says: it doesn't hold
         return False
     return True
 
@@ -73,11 +73,11 @@ def _sums_over_devices(rows, columns, layout):
 
 CLAIMS = {
     "a.shape is that of one device's block": _sees_a_block,
-    "a.shape is that of the whole array, and jax.typeof(a) shows how it is cut": _sees_axes_in_the_type,
+    "a.shape is that of the full array, and jax.typeof(a) shows its sharding": _sees_axes_in_the_type,
     "you call jax.lax.psum": _sums_over_devices,
-    "a is whole to you, and with_sharding_constraint moves it": _hints,
-    "rows-cut + columns-cut runs, and the compiler picks the layout": _adds_what_does_not_match,
-    "you overlap a ppermute with a product, step by step": _passes_a_block_on,
+    "you see the full array, and with_sharding_constraint reshards it": _hints,
+    "sharded by rows + sharded by columns runs, and the compiler picks the sharding": _adds_what_does_not_match,
+    "you overlap a ppermute with a matmul, step by step": _passes_a_block_on,
 }
 
 
@@ -97,49 +97,50 @@ def _for(claim, wanted, wrong):
 
 @modes.mistake
 def collectives_in_explicit_mode(claim):
-    """Explicit mode is explicit about *layouts*. Collectives are still written by the compiler: your function sees
-    whole arrays, and there is no single device to speak for. In which mode are you on one device?"""
+    """Explicit mode is explicit about *shardings*. The compiler still inserts the collectives, because your
+    function sees full arrays. In which mode is it the program of one device?"""
     return _for(claim, (_sums_over_devices, _passes_a_block_on), "Explicit")
 
 
 @modes.mistake
 def collectives_in_auto_mode(claim):
-    """Under jit on an Auto mesh you see whole arrays, and the compiler writes the collectives. A psum or a ppermute
-    needs a program written for one device: in which mode is that?"""
+    """Under jit on an Auto mesh you see full arrays, and the compiler inserts the collectives. A psum or a ppermute
+    belongs to the program of one device. In which mode do you write that?"""
     return _for(claim, (_sums_over_devices, _passes_a_block_on), "Auto")
 
 
 @modes.mistake
 def blocks_in_explicit_mode(claim):
-    """The type of an array on an Explicit mesh says how it is cut, but the numbers in it are those of the whole array.
-    Only one mode shows you a block."""
+    """On an Explicit mesh, the type of an array shows its sharding, but its lengths are those of the full array.
+    Which mode shows you a block?"""
     return _for(claim, (_sees_a_block,), "Explicit")
 
 
 @modes.mistake
 def types_in_manual_mode(claim):
-    """Inside shard_map you see blocks, so a.shape is not that of the whole array. Which mode keeps the global view and
-    adds the layout to it?"""
+    """Inside shard_map you see blocks, so a.shape isn't that of the full array. Which mode keeps the global view,
+    and adds the sharding to it?"""
     return _for(claim, (_sees_axes_in_the_type,), "Manual")
 
 
 @modes.mistake
 def types_in_auto_mode(claim):
-    """On an Auto mesh the layout is the compiler's affair: under jit, jax.typeof shows none of it."""
+    """On an Auto mesh, the compiler decides about the shardings, and under jit `jax.typeof` shows none of them.
+    Which mode adds them to the type?"""
     return _for(claim, (_sees_axes_in_the_type,), "Auto")
 
 
 @modes.mistake
 def hints_in_explicit_mode(claim):
-    """On an Explicit mesh the compiler has nothing to choose: a constraint is refused there, and operands that do not
-    match are an error. Which mode leaves the choice open?"""
+    """On an Explicit mesh, the compiler has nothing to choose: JAX refuses a constraint, and stops if operands
+    disagree. Which mode leaves the choice open?"""
     return _for(claim, (_hints, _adds_what_does_not_match), "Explicit")
 
 
 @modes.mistake
 def hints_in_manual_mode(claim):
-    """Inside shard_map the arrays are blocks of one device, and nobody else decides anything. A choice for the compiler
-    is left in another mode."""
+    """Inside shard_map, arrays are blocks of one device, and the compiler decides nothing. Which mode leaves it a
+    choice?"""
     return _for(claim, (_hints, _adds_what_does_not_match), "Manual")
 
 
@@ -156,10 +157,8 @@ ARRAYS = {
 EXPRESSIONS = (
     "jnp.sin(a).T",
     "a.sum(0)",
-    "a + v[:, None]",
     "v[:, None] * w",
     "r @ s",
-    "jax.grad(lambda a: (a * a).sum())(a)",
 )
 
 
@@ -183,10 +182,10 @@ def _type(expression: str) -> str:
 
 
 def _dims(text: str) -> list[str]:
-    """What stands between the brackets of a type, entry by entry. Dtype and brackets may be left out."""
+    """The dimensions in a type. Dtype and brackets may be left out."""
     match = re.fullmatch(r"(?:f32|float32)?\[?([^][]*)\]?", re.sub(r"\s", "", text))
     if not match:
-        raise ValueError(f"{text!r} is no type such as float32[16@x,8]")
+        raise ValueError(f"{text!r} isn't a type such as float32[16@x,8]")
     return match[1].split(",")
 
 
@@ -204,8 +203,8 @@ def _written(dims):
 
 @typeof.mistake
 def wrote_the_block(expression):
-    """These are the lengths of one device's block. A type tells the lengths of the whole array, and behind the @ the
-    axis that cuts it: `16@x` is a dimension of 16, cut over x."""
+    """These are the lengths of one device's block. A type has the lengths of the full array, and the axis after the
+    @: `16@x` is a dimension of length 16, sharded over x. What are the full lengths?"""
     dims = [dim.partition("@") for dim in _dims(_type(expression))]
     blocks = [f"{int(n) // MESH[axis]}{at}{axis}" if axis else n for n, at, axis in dims]
     return _written(blocks) if any(axis for _, _, axis in dims) else None
@@ -213,62 +212,49 @@ def wrote_the_block(expression):
 
 @typeof.mistake
 def left_the_axes_out(expression):
-    """An operation on a cut array gives a cut array wherever each device can compute its own part of the result. Which
-    dimensions of the operands does this one keep, and over what are they cut?"""
+    """The axes are missing. A result stays sharded if each device can compute its own part of it. Which dimensions
+    of the operands does this one keep, and over which axes are they sharded?"""
     dims = _dims(_type(expression))
     return _written(dim.partition("@")[0] for dim in dims) if any("@" in dim for dim in dims) else None
 
 
 @typeof.mistake
 def axes_stayed_in_place(expression):
-    """Here the dimensions changed places and the axes stayed where they stood. An axis belongs to its dimension, and
-    moves with it."""
+    """The dimensions changed places, but the axes didn't. What does an axis belong to?"""
     return "float32[8@x,16@y]" if expression == "jnp.sin(a).T" else None
 
 
 @typeof.mistake
 def lengths_stayed_in_place(expression):
-    """Here the axes changed places and the lengths stayed where they stood. A dimension moves as a whole: what goes
-    with its axis?"""
+    """The axes changed places, but the lengths didn't. A dimension moves with everything it has. What else belongs
+    to it?"""
     return "float32[16@y,8@x]" if expression == "jnp.sin(a).T" else None
 
 
 @typeof.mistake
 def kept_the_summed_dimension(expression):
-    """`a.sum(0)` adds along dimension 0, which disappears together with its axis. Which dimension is left?"""
+    """`a.sum(0)` sums along dimension 0, which disappears together with its axis. Which dimension is left?"""
     return "float32[16@x]" if expression == "a.sum(0)" else None
 
 
 @typeof.mistake
 def looked_at_one_operand(expression):
-    """Each dimension of the result takes the axis of the dimensions that it comes from, in *both* operands. A dimension
-    of length 1 comes from nowhere: it is stretched, and says nothing."""
-    return {"v[:, None] * w": "float32[16@x,8]", "a + v[:, None]": "float32[16@x,8]", "r @ s": "float32[32@x,24]"}.get(
-        expression
-    )
+    """This has the axis of one operand only. Each dimension of the result takes the axis of the dimensions that it
+    comes from, in *both* operands. Which dimension does the other operand contribute?"""
+    return {"v[:, None] * w": "float32[16@x,8]", "r @ s": "float32[32@x,24]"}.get(expression)
 
 
-@typeof.mistake
-def type_of_the_loss(expression):
-    """That is the type of the sum, a single number. A gradient says of each entry of `a` how the sum changes with it:
-    how many entries has it, and on which devices are they?"""
-    return "float32[]" if expression.startswith("jax.grad") else None
-
-
-# Which rule stops it? All arrays 16 × 16: R rows over x, C columns over x, Y rows over y, N whole.
+# Which rule stops it? All arrays are 16 × 16: R has rows over x, C has columns over x, and N is replicated.
 
 SQUARE = {
     "R": ((16, 16), P("x", None)),
     "C": ((16, 16), P(None, "x")),
-    "Y": ((16, 16), P("y", None)),
     "N": ((16, 16), P()),
 }
 
 TRIED = (
-    "R + N",
     "R + C",
     "C @ R",
-    "R @ C",
     "C @ N",
     "R[0]",
 )
@@ -283,7 +269,7 @@ STOPPED = {
 
 @functools.cache
 def _outcome(expression: str) -> str:
-    """What becomes of an expression over SQUARE: "ok", or the rule that stops it."""
+    """The result of an expression over SQUARE: "ok", or the rule that stops it."""
     try:
         _evaluated(expression, SQUARE)
     except Exception as error:
@@ -298,55 +284,54 @@ will_it_type.rows(TRIED, argument="expression")
 
 @will_it_type.mistake
 def left_a_sum_open(expression):
-    """Each dimension of the result has its answer here. Look at the dimension that is summed over: it is cut on both
-    sides, so each device has a part of every sum. How many layouts can the finished result have, and which of them
-    did you ask for?"""
+    """The contracted dimension is sharded on both sides, so each device has a partial sum of every element. How
+    many shardings can the complete result have, and did the program choose one?"""
     return "ok" if expression == "C @ R" else None
 
 
 @will_it_type.mistake
 def let_it_run(expression):
-    """On an Auto mesh this runs. On an Explicit one every result needs one layout that follows from the operands. Go
-    through the dimensions of the result: which axis does each get, and is any axis there twice?"""
+    """This runs on an Auto mesh. On an Explicit mesh, one sharding has to follow from the operands. Which axis does
+    each dimension of the result get, and does one occur twice?"""
     return "ok" if _outcome(expression) in ("rule 2", "rule 3") and expression != "C @ R" else None
 
 
 @will_it_type.mistake
 def stopped_what_agrees(expression):
-    """A dimension that is whole goes along with one that is cut: only two *different* axes disagree. Here each
-    dimension of the result has one answer."""
+    """A replicated dimension agrees with a sharded one, and only two *different* axes disagree. Is there a
+    dimension with two answers here?"""
     return "rule 2" if _outcome(expression) == "ok" else None
 
 
 @will_it_type.mistake
 def took_the_mismatch_for_the_double(expression):
-    """Rule 3 looks at the finished layout of the result: is an axis in it twice? Here it does not come so far. One
-    dimension has two answers, or many, before the result has a layout at all: that is rule 2."""
+    """Rule 3 looks at the finished type, and here there is none yet: a dimension has several answers. Which rule is
+    about that?"""
     return "rule 3" if _outcome(expression) == "rule 2" else None
 
 
 @will_it_type.mistake
 def took_the_double_for_the_mismatch(expression):
-    """Each dimension of the result has one clear answer, so rule 2 has no objection. Write the answers side by side:
-    which axis is there twice?"""
+    """Each dimension of the result has one clear answer, so rule 2 is satisfied. Write these answers side by side.
+    Which axis occurs twice?"""
     return "rule 2" if _outcome(expression) == "rule 3" else None
 
 
 @will_it_type.mistake
 def let_it_cross_the_cut(expression):
-    """This walks along a cut dimension, or picks from it: some other device has the entry. Indexing and loops do not
-    fetch it for you; they have a rule of their own about the dimension that they run along."""
+    """This picks from a sharded dimension, and the element may be on another device. Indexing doesn't fetch it.
+    Which kind of rule do operations along a dimension have?"""
     return "ok" if _outcome(expression) == "own rule" else None
 
 
 @will_it_type.mistake
 def blamed_the_general_rules(expression):
-    """There is one operand, so nothing can disagree. The operation has a rule of its own about the dimension that it
-    runs along."""
+    """There is only one operand, so nothing can disagree. The operation runs along a dimension. Which kind of rule
+    does it have for that?"""
     return "rule 2" if _outcome(expression) == "own rule" else None
 
 
-# One product, four layouts: what has to be sent?
+# One matmul, four shardings: what has to be sent?
 
 LAYOUTS = {
     "P()": P(),
@@ -373,16 +358,15 @@ def _sent(layout: str) -> str:
 
 
 def _same_collective(one, other, layout):
-    """XLA on a CPU writes a reduce_scatter as an all_reduce and a slice: where the sum ends cut, either is right."""
+    """XLA on a CPU writes a reduce_scatter as an all_reduce and a slice: if the sum ends sharded, either is correct."""
     return one == other or layout in CUT and {one, other} <= set(SUMS)
 
 
 LEAST = {
-    "all_gather": "An all_gather brings blocks together that are finished. Has any device a finished block here?",
-    "all_reduce": "An all_reduce adds parts of sums up, and all devices have the sums. Is that asked for here?",
-    "reduce_scatter": "A reduce_scatter adds parts of sums up, and leaves each device its own share of them. Is the "
-    "result to be cut here?",
-    "none": "With nothing sent, each device keeps its own part of every sum. Is that what the layout says?",
+    "all_gather": "An all_gather collects complete blocks. Does any device have a complete block here?",
+    "all_reduce": "After an all_reduce, all devices have the sums. Does this sharding ask for that?",
+    "reduce_scatter": "After a reduce_scatter, each device has its part of the sums. Is this result sharded?",
+    "none": "If nothing is sent, each device keeps its partial sum of every element. Does this sharding say so?",
 }
 
 four_answers = TableExercise("four_answers", points=2, reference=_sent, same=_same_collective, options=LEAST)
@@ -391,38 +375,39 @@ four_answers.rows(LAYOUTS, argument="layout")
 
 @four_answers.mistake
 def gathered_for_a_layout(layout):
-    """A gather brings together blocks that are finished. Here each device has one part of every entry's sum: what
-    brings *parts of sums* together?"""
+    """A gather collects complete blocks. Here each device has a partial sum of every element. Which collectives
+    combine *partial sums*?"""
     return None if layout == WAITING else "all_gather"
 
 
 @four_answers.mistake
 def nothing_for_a_cut(layout):
-    """The result is cut, but each device's block of it is a sum over all of J, and no device has all of J. Something
-    must travel, though less than if the result were whole."""
+    """The result is sharded, but each element of a device's block is a sum over all of J, and no device has all of
+    J. What has to be sent?"""
     return "none" if layout in CUT else None
 
 
 @four_answers.mistake
 def nothing_for_a_whole(layout):
-    """Whole on every device: each needs the finished sums, and has only one part of them."""
+    """The result is replicated, so each device needs all complete sums, and has only a partial sum of each. What
+    has to be sent?"""
     return "none" if layout == WHOLE else None
 
 
 @four_answers.mistake
 def scattered_a_whole(layout):
-    """A reduce_scatter leaves each device with its share of the sums. `P()` wants all of them on every device."""
+    """A reduce-scatter leaves each device only its part of the sums. What does `P()` ask for?"""
     return "reduce_scatter" if layout == WHOLE else None
 
 
 @four_answers.mistake
 def summed_what_may_wait(layout):
-    """`unreduced` says that the parts stay parts: the sum is put off until somebody needs it. What is sent before
-    then?"""
+    """`unreduced` leaves the partial sums where they are, and the sum is postponed. Which collective runs
+    before then?"""
     return "all_reduce" if layout == WAITING else None
 
 
-# What may be done with a sum that is not yet made. p is a product left unreduced over x; N is whole.
+# What may be done with a postponed sum. p is a matmul left unreduced over x, and N is replicated.
 
 DEFERRED = {
     "p + p": lambda p, whole, done: p + p,
@@ -458,40 +443,39 @@ unreduced.rows(DEFERRED, argument="step")
 
 @unreduced.mistake
 def took_the_cosine_of_parts(step):
-    """cos(1) + cos(2) is not cos(1 + 2). Of a sum that is not made yet, only what commutes with adding may be
-    computed."""
+    """cos(1) + cos(2) isn't cos(1 + 2). An operation on partial sums has to commute with adding. Does the cosine?"""
     return "yes" if step == "jnp.cos(p)" else None
 
 
 @unreduced.mistake
 def multiplied_the_parts(step):
-    """(1 + 2) · (1 + 2) is 9, and 1 · 1 + 2 · 2 is 5. The product of two sums needs every part of one with every part
-    of the other."""
+    """(1 + 2) · (1 + 2) is 9, but 1 · 1 + 2 · 2 is 5. The product of two sums needs every part of one with every
+    part of the other. Does a device have them?"""
     return "yes" if step == "p * p" else None
 
 
 @unreduced.mistake
 def added_a_whole_array(step):
-    """A whole array has the same values on every device. Added to a part on each of them, it would be in the finished
-    sum once for every device."""
+    """A replicated array has the same values on every device. If each device adds it to its partial sum, how often
+    is it in the complete sum?"""
     return "yes" if step == "p + N" else None
 
 
 @unreduced.mistake
 def refused_to_add(step):
-    """Two unfinished sums over the same axis: adding the parts on each device and summing then gives the same as
-    summing twice and adding then. With half as much to send."""
+    """These are two partial sums over the same axis. If each device adds its parts first, and the devices sum
+    afterward, is the result different?"""
     return "no" if step == "p + p" else None
 
 
 @unreduced.mistake
 def refused_to_finish(step):
-    """`reshard` is exactly what completes the sum: from parts over x to a layout without them, with an all_reduce or a
-    reduce_scatter."""
+    """`reshard` is what completes the sum: it changes an unreduced array into one that isn't, with an all-reduce or
+    a reduce-scatter. Is there a reason to refuse that?"""
     return "no" if step == "reshard(p, replicated)" else None
 
 
-# A mesh over one half of the devices.
+# A mesh over four of the devices.
 
 
 def _half(second):
@@ -515,30 +499,32 @@ def _(draw):
 
 @half_mesh.mistake
 def always_the_first_half(second, sizes):
-    """These are always the first four devices, as where a mesh is made without `devices=`. Which half was asked for?"""
+    """The mesh has the first four devices, which `make_mesh` takes without `devices=`. Which four does the call ask
+    for?"""
     return _mesh(sizes, jax.devices()[:4])
 
 
 @half_mesh.mistake
 def auto_by_habit(second, sizes):
-    """The right devices, but on Auto axes: the mesh of the earlier lessons, which is also what `Mesh(devices, names)`
-    gives. Here the types of the axes have to be said."""
+    """The devices are correct, but the axes are Auto, as `Mesh(devices, names)` makes them, for example. How do you
+    choose the types of the axes?"""
     return _mesh(sizes, _half(second), AxisType.Auto)
 
 
 @half_mesh.mistake
 def every_other_device(second, sizes):
-    """Every second device was taken. A half is four devices in a row: 0 to 3, or 4 to 7."""
+    """The mesh has every second device. Which four are consecutive?"""
     return _mesh(sizes, jax.devices()[int(second) :: 2])
 
 
 @half_mesh.mistake
 def one_type_for_all_axes(second, sizes):
-    """`axis_types` has one entry, and the mesh may have several axes. Every axis has a type of its own."""
+    """`axis_types` has one entry, but the mesh can have several axes. How many types does it need?"""
     return jax.make_mesh(tuple(sizes.values()), tuple(sizes), axis_types=(AxisType.Explicit,), devices=_half(second))
 
 
 @half_mesh.mistake
 def kept_one_axis(second, sizes):
-    """The four devices were put into one row. `sizes` says how many are along each axis, and the axes' names."""
+    """The four devices are along a single axis. `sizes` has the length and the name of each axis. How many axes
+    does the call ask for?"""
     return _mesh({next(iter(sizes)): 4}, _half(second))

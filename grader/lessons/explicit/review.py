@@ -12,15 +12,15 @@ LESSON = "10_explicit"
 
 
 @core("typeof")
-def type_of_a_product(rng: np.random.Generator) -> Question:
-    """The type of a product that needs no decision."""
+def type_of_a_matmul(rng: np.random.Generator) -> Question:
+    """The type of a matmul that needs no decision."""
     i, j, k = (int(n) for n in rng.choice([8, 16, 24, 32], size=3, replace=False))
     rows, columns = (("x", "y"), ("y", "x"), ("x", None), (None, "y"))[rng.integers(4)]
     left, right = type_of((i, j), (rows, None)), type_of((j, k), (None, columns))
     return Question(
         f"On an Explicit mesh, what does jax.typeof print for {left} @ {right}? (No spaces.)",
         type_of((i, k), (rows, columns)),
-        "Each dimension of the result keeps the axis of the one that it comes from; J is summed away.",
+        "Each dimension of the result keeps the axis of the one that it comes from, and J is summed away.",
     )
 
 
@@ -31,25 +31,29 @@ def which_rule(rng: np.random.Generator) -> Question:
     one, other = (tuple(spec) if spec[0] is None or spec[0] != spec[1] else (spec[0], None) for spec in specs)
     answer, why = rule_of_a_sum(one, other)
     return Question(
-        f"On an Explicit mesh, {type_of((16, 16), one)} + {type_of((16, 16), other)}: 'ok', 'mismatch' "
-        "(one dimension, two axes) or 'twice' (one axis, two dimensions)?",
+        f"On an Explicit mesh, {type_of((16, 16), one)} + {type_of((16, 16), other)}: is this 'ok', a "
+        "'mismatch' (one dimension, two axes), or 'twice' (one axis, two dimensions)?",
         answer,
         why,
     )
 
 
-@core(5)
-def out_of_an_open_product(rng: np.random.Generator) -> Question:
-    """What a layout asked of a product over a cut dimension makes the devices do."""
+@core(4)
+def out_sharding_of_case_3(rng: np.random.Generator) -> Question:
+    """What the out_sharding of a matmul over a sharded dimension makes the devices do."""
     layout, answer, why = [
-        ("P()", "all_reduce", "Every device needs the whole sums, and has one part of them."),
-        ('P("x", None)', "reduce_scatter", "Every device needs the sums of its rows only."),
-        ('P(None, "x")', "reduce_scatter", "Every device needs the sums of its columns only."),
-        ('P(unreduced={"x"})', "none", "The parts stay parts; the sum is made when somebody reshards it."),
+        ("P()", "all_reduce", "Every device needs the complete sums, and has a partial sum of each."),
+        ('P("x", None)', "reduce_scatter", "Every device needs only the sums in its rows."),
+        ('P(None, "x")', "reduce_scatter", "Every device needs only the sums in its columns."),
+        (
+            'P(unreduced={"x"})',
+            "none",
+            "The partial sums stay where they are, until the array is resharded.",
+        ),
     ][rng.integers(4)]
     return Question(
-        f"float32[16,32@x] times float32[32@x,24] with out_sharding {layout}: the least that must be sent "
-        "is 'none', 'all_gather', 'reduce_scatter' or 'all_reduce'?",
+        f"float32[16,32@x] is multiplied by float32[32@x,24] with out_sharding={layout}. Which collective is enough: "
+        "'none', 'all_gather', 'reduce_scatter', or 'all_reduce'?",
         answer,
         why,
     )
@@ -61,13 +65,13 @@ def type_of(shape: Sequence[int], spec: Sequence[str | None]) -> str:
 
 
 def rule_of_a_sum(one: Sequence[str | None], other: Sequence[str | None]) -> tuple[str, str]:
-    """What becomes of the sum of two arrays of one shape: "ok", "mismatch" or "twice", and why."""
+    """The result of adding two arrays of one shape: "ok", "mismatch", or "twice", and why."""
     axes = []
     for dim, (a, b) in enumerate(zip(one, other, strict=True)):
         if a and b and a != b:
-            return "mismatch", f"Dimension {dim} is cut over {a} in one and over {b} in the other."
+            return "mismatch", f"Dimension {dim} is sharded over {a} in one and over {b} in the other."
         axes.append(a or b)
     named = [axis for axis in axes if axis]
     if len(set(named)) < len(named):
-        return "twice", f"The result would have to be cut over {named[0]} along both dimensions."
-    return "ok", "In each dimension at most one axis is named, and no axis comes twice."
+        return "twice", f"Both dimensions of the result would be sharded over {named[0]}."
+    return "ok", "Each dimension has at most one axis, and no axis occurs twice."

@@ -27,8 +27,8 @@ def types_in(text):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_type_of_a_product_is_jaxs(seed, mesh):
-    question = review.type_of_a_product(np.random.default_rng(seed))
+def test_the_type_of_a_matmul_is_jaxs(seed, mesh):
+    question = review.type_of_a_matmul(np.random.default_rng(seed))
     left, right = types_in(question.ask)
     found = []
     jax.eval_shape(lambda a, b: found.append(str(jax.typeof(a @ b))), array(left, mesh), array(right, mesh))
@@ -48,6 +48,6 @@ def test_the_rule_that_stops_a_sum_is_jaxs(seed, mesh):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_layouts_of_an_open_product_have_an_answer(seed):
-    question = review.out_of_an_open_product(np.random.default_rng(seed))
+def test_each_out_sharding_of_case_3_has_an_answer(seed):
+    question = review.out_sharding_of_case_3(np.random.default_rng(seed))
     assert question.answer in ("none", "all_reduce", "reduce_scatter") and question.answer in question.ask

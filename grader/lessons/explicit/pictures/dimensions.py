@@ -1,4 +1,4 @@
-"""Operations on arrays whose types carry their layouts: dimension under dimension, an axis a colour, and what stops."""
+"""Operations on arrays with shardings in their types: dimension under dimension, and what stops."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from grader.arrays.blocks import axes_of
 from grader.draw.picture import COLOURS, WRONG, Picture, inches_of, sheet
 from grader.draw.shapes import Point, block, lettered, red_frame
 
-TWICE = 3  # the rule by which no axis may come twice
+TWICE = 3  # the rule by which no axis may occur twice
 WIDE, HIGH, APART, TOP, ACROSS = 0.74, 0.3, 0.5, 0.75, 2  # inches: a dimension; to the next; above; panels in a row
 RESULT, NO_TYPE = "result", "no type: rule"
-Length = tuple[int, tuple[str, ...]]  # a dimension's length, and the axes that cut it
+Length = tuple[int, tuple[str, ...]]  # a dimension's length, and the axes that shard it
 
 
 @dataclass(frozen=True)
 class Dimensions:
-    """What an operation's type is made of: array → letter → dimension, the result's (if it has a type) last.
+    """What an operation's type comes from: array → letter → dimension, the result (if it has a type) last.
 
-    `stops` are the letters at which no type is found, and `rule` which of the lesson's rules it is: 2 where axes do not
-    agree, or cut a contracted dimension on both sides; 3 where an axis would come twice; 0 where there is a type.
+    `stops` are the letters at which no type is found, and `rule` is the lesson's rule: 2 if axes disagree, or shard a
+    contracted dimension on both sides; 3 if an axis would occur twice; 0 if there is a type.
     """
 
     arrays: Mapping[str, Mapping[str, Length]]
@@ -39,7 +39,7 @@ class Dimensions:
 
     @property
     def twice(self) -> list[tuple[str, int]]:
-        """Where rule 3 stops: for each letter in the way the first array, as a row, in which an axis cuts it."""
+        """Where rule 3 stops: for each of its letters the first array, as a row, in which an axis shards it."""
         rows = list(self.arrays.values())
         return [(k, next(n for n, row in enumerate(rows) if k in row and row[k][1])) for k in self.stops]
 
@@ -71,12 +71,12 @@ def matched(letters: str, operands: Mapping[str, Any]) -> Dimensions:
 def dimensions(operations: Mapping[str, tuple[str, Mapping[str, Any]]], title: str = "") -> Picture:
     """A panel for each operation: a row for each array, and below each letter the dimensions that belong together.
 
-    A dimension has the colour of the axis that cuts it, and none where it is whole. Where the operation stops, the
-    dimensions in the way are framed red (a line joins those that one axis cuts), and there is no result.
+    A dimension has the color of the axis that shards it, and none if it is replicated. If the operation stops, the
+    dimensions that stop it are framed red (a line joins those that one axis shards), and there is no result.
 
     Args:
       operations: name → (letters as `einsum` takes them, {name: array on a mesh of Explicit axes}).
-      title: stands above the picture.
+      title: the text above the picture.
 
     Example:
       >>> line = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,))
@@ -101,7 +101,7 @@ def dimensions(operations: Mapping[str, tuple[str, Mapping[str, Any]]], title: s
 
 
 def _draw_panel(ax: Axes, name: str, one: Dimensions, colours: Mapping[str, str], corner: Point) -> None:
-    """An operation; left of the corner stand the names of its arrays."""
+    """An operation; the names of its arrays are left of the corner."""
     left, top = corner
     places = {letter: left + n * WIDE for n, letter in enumerate(one.letters)}
     lettered(ax, (left, top + 0.18), name, 9, weight="bold")
@@ -126,7 +126,7 @@ def _draw_panel(ax: Axes, name: str, one: Dimensions, colours: Mapping[str, str]
 
 
 def _join(ax: Axes, name: str, corners: Sequence[tuple[str, Point]]) -> None:
-    """A red frame around each dimension that one axis cuts, and a line from one to the next."""
+    """A red frame around each dimension that one axis shards, and a line from one to the next."""
     for letter, corner in corners:
         red_frame(ax, (*corner, WIDE, HIGH), f"{name}: stops at {letter}")
     for (_, (x, y)), (_, (u, v)) in itertools.pairwise(corners):
@@ -135,7 +135,7 @@ def _join(ax: Axes, name: str, corners: Sequence[tuple[str, Point]]) -> None:
 
 
 def _entries(array: Any) -> tuple[Any, ...]:
-    """What the array's type says of each dimension."""
+    """What the array's type says about each dimension."""
     spec = jax.typeof(array).sharding.spec
     return (*spec, *[None] * (array.ndim - len(spec)))
 
