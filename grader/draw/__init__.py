@@ -58,11 +58,8 @@ _OF_A_LESSON = {
     "mirror": "gradients.pictures.mirrors",
     "needs": "automatic.pictures.needs",
     "pod": "real_chips.pictures.pods",
-<<<<<<< HEAD
     "puzzle": "shardings.pictures.puzzles",
-=======
     "ring_sums": "rings.pictures.circulating",
->>>>>>> lessons4
     "sharding": "shardings.pictures.brackets",
     "stages": "placement.pictures.stages",
     "table": "gradients.pictures.tables",
