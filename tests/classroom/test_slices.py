@@ -347,7 +347,7 @@ TRIED = [
     "mine = put(np.ones((8, 16), np.float32), P('x'), mesh)\nprint('all_gather' in bytes_sent)\nmine.sharding",
     *(
         pytest.param(tried, marks=pytest.mark.slow)
-        for tried in ("print([n * n for n in range(4)])", "print(put)", "cut_a = None", "a_cut + 1")
+        for tried in ("print([n * n for n in range(4)])", "print(put)", "cut_a = None", "a_sharded + 1")
     ),
 ]
 
