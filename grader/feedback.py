@@ -188,7 +188,9 @@ def _wrapped(words: str) -> str:
 
 
 def _filled(part: str) -> str:
-    return textwrap.fill(" ".join(part.split()), WIDTH, subsequent_indent="  " if part.startswith("- ") else "")
+    return textwrap.fill(
+        " ".join(part.split()), WIDTH, subsequent_indent="  " if part.startswith("- ") else "", break_on_hyphens=False
+    )
 
 
 def _points(verdict: Verdict) -> str:
