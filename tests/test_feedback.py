@@ -83,7 +83,7 @@ def test_a_card_has_its_parts_in_one_order(said):
     )
     parts = ["Not yet", "Watch it", "✗ values", "The head.", "Expected", "Found", "Where: device 0", "- a\n- b"]
     parts += [
-        "A common mistake gives exactly this result: Each device",
+        "A common mistake gives exactly this result: Every element",
         "Which collective",
         "In `total_of`",
         "Test case",
@@ -254,7 +254,7 @@ def test_check_prints_in_a_terminal_and_returns_the_points(capfd):
     mark = grader.check("case3", forgot)
     out, err = capfd.readouterr()
     assert mark == 0 and repr(mark) == "0.0" and err == ""
-    assert out.startswith("Not yet · case3 · 0 of 4 points") and "collective adds the parts up" in " ".join(out.split())
+    assert out.startswith("Not yet · case3 · 0 of 4 points") and "Which collective does that" in " ".join(out.split())
 
 
 def test_a_warning_in_the_students_code_costs_nothing(capfd):

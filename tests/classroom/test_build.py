@@ -109,11 +109,10 @@ def test_no_program_of_a_solution_stands_under_other_names_where_students_see_it
 # installed package has one, in words close to the solution's; what students are given to read (course/) does not.
 SHOWN_WHOLE = "grader/lessons/capstone/sharded.py"
 
-# One line each, and shown on purpose: lesson 09 costs the product of lesson 07, whose program on two axes is an example
-# put in place; lesson 13 sums over the model's axis before it asks for the rule that does.
+# One line each, and shown on purpose: lesson 09 costs the product of lesson 07; lesson 13 sums over the model's axis
+# before it asks for the rule that does.
 WORKED_EXAMPLES = {
     "def on_device(a_columns, b_rows):\n    return jax.lax.psum(a_columns @ b_rows, 'x')",
-    "def on_device(a_block, b_rows):\n    return jax.lax.psum(a_block @ b_rows, 'y')",
     "def total(value):\n    return jax.lax.psum(value, 'model')",
 }
 

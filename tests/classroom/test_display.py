@@ -16,6 +16,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_
 from grader.classroom.grading import filters
 from grader.classroom.grading.display import LEFT_OUT, MORE, harmless_outputs
 from grader.classroom.grading.page import FILTERS, HEAD, Page
+from grader.classroom.grading.styles import with_used_styles
 
 EVIL = "<script>steal()</script>"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -261,7 +262,7 @@ def test_a_page_is_the_one_that_nbconvert_makes_with_our_filters(root):
     ours = {"filters": {name: getattr(filters, name) for name in FILTERS}, "extra_loaders": [DictLoader(HEAD)]}
     page, plain = (exporter.from_notebook_node(nb)[0] for exporter in (Page(), HTMLExporter(**ours)))
     assert 'role="img"' in page and "<svg" in page
-    assert without_descriptions(page) == without_descriptions(plain)
+    assert without_descriptions(page) == without_descriptions(with_used_styles(plain))
 
 
 def without_descriptions(page: str) -> str:

@@ -239,7 +239,7 @@ def test_gradebook_csv_and_feedback_agree(class_folder):
     assert len(table) == 1 + len(rows) and table[0].startswith("student,lesson,points,max,")
     page = (folder / "feedback/untouched/07_matmul/07_matmul.html").read_text()
     assert "border-left:4px solid" in page and "is still the starter" in page
-    assert list(rows["good"].points) == ["local_shapes", "case3"]
+    assert list(rows["good"].points) == ["case3", "local_shapes"]
 
 
 def test_what_has_not_changed_is_not_graded_again(class_folder):

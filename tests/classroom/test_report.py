@@ -93,7 +93,7 @@ def test_mistakes_come_by_name_with_a_line_that_tells_them_and_others_by_their_c
     facts = facts_of(LESSON, papers)
     (forgot,), (odd,) = facts.mistakes, facts.unnamed
     assert (forgot.exercise, forgot.what, len(forgot.students)) == ("case3", "forgot_psum", 3)
-    assert forgot.line == "return whole" and "Which collective adds the parts up" in heard(forgot)
+    assert forgot.line == "return whole" and "Which collective does that" in heard(forgot)
     assert (odd.what, odd.students, heard(odd)) == ("values", ("odd",), "This can't be checked. Device 0 is gone.")
 
 
@@ -118,7 +118,7 @@ def test_monday_is_about_points_then_a_mistake_then_what_is_left(papers):
     first, second, third = monday(facts_of(LESSON, papers))
     assert first.startswith("Most points were lost on `case3` (20 of 40): 5 of 10 have it right, 1 left it open")
     assert second.startswith(
-        "3 of 10 made the same mistake in `case3`, `forgot_psum`: Each device multiplied its own slice"
+        "3 of 10 made the same mistake in `case3`, `forgot_psum`: Every element of C was a partial sum"
     )
     assert third == "5 of 10 left `two_axis` open: too late in the lesson, or too large a step?"
     (only,) = monday(facts_of(LESSON, papers[3:8]))

@@ -158,16 +158,6 @@ def test_what_canvas_calls_late_is_told_and_kept(collect, tmp_path):
     assert rows == {"ada": ("12", "900", "late"), "bob": ("13", "901", "")}
 
 
-def test_an_earlier_attempts_time_does_not_stay_for_a_later_one(collect, tmp_path):
-    collect(["t_ada_attempt_2026-01-05-10-00-00_x.ipynb", "t_bo_attempt_2026-01-05-10-00-00_x.ipynb"])
-    stamp = tmp_path / "submitted" / "ada" / LESSON / "timestamp.txt"
-    assert stamp.exists()
-    file = tmp_path / "submitted" / ROSTER
-    file.write_text(file.read_text() + "ada,folder,,ada,\n")
-    collect(["ada/x.ipynb", "eve/x.ipynb"])
-    assert not stamp.exists()
-
-
 WRONG = {
     "no table": (b"\xff\xfe", "cannot be read as a table"),
     "another": (b"a,b\n1,2\n", "roster.csv has no column id, platform, number, name, email"),

@@ -175,8 +175,8 @@ def test_a_comment_a_docstring_and_another_lesson_judge_nothing_again(tmp_path):
 
     before = verdicts_key()
     text = cases.read_text()
-    assert "Each device multiplied its own slice" in text
-    cases.write_text(text.replace("Each device multiplied its own slice", "Every device multiplied its slice"))
+    assert "Every element of C was a partial sum" in text
+    cases.write_text(text.replace("Every element of C was a partial sum", "Each element of C was a partial sum"))
     other.write_text(other.read_text() + "\nchanged = 1\n")
     assert verdicts_key() == before
     cases.write_text(text + "\nchanged = 1\n")

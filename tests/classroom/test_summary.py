@@ -55,7 +55,7 @@ def test_a_student_has_one_line_for_all_lessons(rows):
 
 def test_the_mistake_that_most_made_is_told_as_they_hear_it_and_hand_ins_to_look_at_with_their_reason(rows):
     text = shown(rows)
-    assert "2 × case3, forgot_psum: Each device multiplied its own slice" in text
+    assert "2 × case3, forgot_psum: Every element of C was a partial sum" in text
     assert "A person should look at cleo, 07_matmul: it is odd." in text
     assert "A person should look at dora, 07_matmul: This is no notebook." in text
 

@@ -172,8 +172,8 @@ def test_a_class_is_graded_by_what_it_was_given_and_late_is_taken_off(own):
     write_totals(list(rows.values()), plan_of(own), own / "totals.csv")
     assert (own / "totals.csv").read_text().splitlines() == [
         "student,total %,01_mini",
-        "ada,100.0,100.0",
-        "ben,50.0,50.0",
+        "ada,0.0,100.0",
+        "ben,0.0,50.0",
         "cleo,0.0,0.0",
     ]
     pages = {name: HandIn(own, name, mini.LESSON).at("feedback", ".html").read_text() for name in rows}

@@ -107,10 +107,11 @@ def judged(exercise, work, count=3):
 def test_in_a_table_it_is_refused_or_wrong(kind, name):
     for exercise in KINDS[kind][::9]:
         for work in ({case.key: NASTY[name] for case in exercise.draw_cases(7)}, NASTY[name]):
-            assert judged(exercise, work).points == 0 or name in ("true", "minus zero"), exercise.name
+            assert judged(exercise, work).points == 0 or name in ("true", "minus zero", "an array without entries")
 
 
 @pytest.mark.parametrize("name", NASTY)
 def test_from_a_function_or_for_a_pod_it_is_refused_or_wrong(name):
     for exercise in (*FUNCTIONS[::20], *PODS[:1]):
-        assert judged(exercise, lambda *args, **options: NASTY[name]).points < exercise.points, exercise.name
+        found = judged(exercise, lambda *args, **options: NASTY[name], count=None)
+        assert found.points < exercise.points, exercise.name

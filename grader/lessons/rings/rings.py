@@ -276,7 +276,7 @@ def sent_its_own_each_time(x, *, mesh):
         full = jnp.zeros((n, *block.shape), block.dtype).at[_me()].set(block)
         for k in range(1, n):
             full = full.at[(_me() - k) % n].set(_pass(block, n))
-        return full.reshape(-1, block.shape[1])
+        return full.reshape(n * len(block), -1)
 
     return on_ring(body, x, mesh, ROW, P())
 
