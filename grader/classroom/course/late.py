@@ -75,9 +75,10 @@ def handed_in_at(folder: Path) -> datetime | None:
     file = folder / TIME
     try:
         status = file.lstat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size > LONGEST_TIME or not DATE.fullmatch(file.read_text()):
-            return None  # nbgrader would wait for a pipe, and open a time zone's name as a file
-        return parse_utc(file.read_text().strip())
+        if not stat.S_ISREG(status.st_mode) or status.st_size > LONGEST_TIME:
+            return None  # reading a pipe would wait
+        date = file.read_text()
+        return parse_utc(date.strip()) if DATE.fullmatch(date) else None  # nbgrader opens a time zone's name as a file
     except (OSError, ValueError, AttributeError):  # AttributeError: nbgrader's, for the 30th of February
         return None
 

@@ -42,10 +42,16 @@ def declaration(name: str) -> str:
         file = todo.pop()
         place = str(file.relative_to(PACKAGE))
         if place not in found:
-            tree = _without_docstrings(ast.parse(file.read_bytes()))
-            found[place] = ast.dump(tree)
-            todo += [other for module in _imported(tree) for other in _files(module)]
+            found[place], imported = _read(file)
+            todo += [other for module in imported for other in _files(module)]
     return key(found)
+
+
+@functools.cache
+def _read(file: Path) -> tuple[str, tuple[str, ...]]:
+    """What a file says, without comments and docstrings, and what it imports of the lessons."""
+    tree = _without_docstrings(ast.parse(file.read_bytes()))
+    return ast.dump(tree), tuple(_imported(tree))
 
 
 def _declaring(name: str) -> list[str]:

@@ -8,7 +8,6 @@ from typing import Any
 
 from grader.explaining.compared.single_numbers import is_number
 
-ENOUGH_CASES = 3  # in which the same answer is no chance
 SMALL = 20  # up to here a number is a count: two are the same by chance
 
 

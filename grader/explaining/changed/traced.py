@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from jax.extend import core
 
 from grader.jax_versions import as_needed, open_jaxpr
 from grader.programs.in_numpy import in_numpy
+from grader.programs.jaxprs import equations
 from grader.programs.traceable import in_jax
 
 MOST_EQUATIONS = 300  # of a reference; in a longer one, such as a training, a single step means little
@@ -102,18 +103,9 @@ def traced_reference(
         jaxpr = as_needed(jax.make_jaxpr(in_jax(reference))(*arguments), only)
     except Exception as error:  # it may look at its numbers, or take no such shapes
         raise CannotTrace from error
-    if sum(1 for _ in _equations(jaxpr)) > MOST_EQUATIONS:
+    if sum(1 for _ in equations(jaxpr)) > MOST_EQUATIONS:
         raise CannotTrace
     return TracedReference(jaxpr)
-
-
-def _equations(jaxpr: Any) -> Iterator[Any]:
-    """All equations, those of inner jaxprs among them."""
-    for eqn in open_jaxpr(jaxpr).eqns:
-        yield eqn
-        for inner in jax.tree.leaves(list(eqn.params.values()), is_leaf=lambda p: hasattr(open_jaxpr(p), "eqns")):
-            if hasattr(open_jaxpr(inner), "eqns"):
-                yield from _equations(inner)
 
 
 def _runner(eqn: Any, inner: Any) -> Callable[..., Sequence[Any]]:
