@@ -1,4 +1,4 @@
-"""`judge(exercise, cases, answers) -> Verdict`: pure, no I/O, no Python of the student's.
+"""`judgment_of(exercise, cases, answers) -> Judgment`: pure, no I/O, no Python of the student's.
 
 How the answers to an exercise are judged is its form's own affair: each has a judgment, in a file of its name.
 """
@@ -18,13 +18,11 @@ from grader.exercises.forms import (
     TableExercise,
     TimetableExercise,
 )
-from grader.exercises.verdict import Verdict
-from grader.jax_versions import one_mlir_context
 from grader.judging import together
 from grader.judging.behaviour import Execution
 from grader.judging.compilations import Compilation, run_or_compile
 from grader.judging.functions import FunctionJudgment
-from grader.judging.judgment import Judgment, unexplained
+from grader.judging.judgment import Judgment
 from grader.judging.pods import PodJudgment
 from grader.judging.processes import ProcessJudgment
 from grader.judging.programs import ProgramJudgment
@@ -60,9 +58,3 @@ def judgment_of(
     if len(cases) != len(answers):
         raise ValueError(f"{exercise.name}: {len(cases)} cases, but {len(answers)} answers")
     return JUDGMENTS[type(exercise)](exercise, cases, answers, {Program: executed, Script: started})
-
-
-def judge(exercise: Exercise, cases: Sequence[Case], answers: Sequence[Answer]) -> Verdict:
-    """The points of these answers, and what is wrong with them; not why."""
-    with one_mlir_context():
-        return judgment_of(exercise, cases, answers).verdict(unexplained)
